@@ -29,10 +29,11 @@ type Snapshot struct {
 
 // Facts are all objects of one kind, or the reason why they are not known. The zero value is not known.
 type Facts[T any] struct {
-	known   bool
-	unknown string
-	keys    []string
-	byKey   map[string]*T
+	known     bool
+	unknown   string
+	keys      []string
+	byKey     map[string]*T
+	malformed map[string]string
 }
 
 // Known makes Facts of the objects of a kind by their keys. The map must not change afterwards.
@@ -46,7 +47,15 @@ func Unknown[T any](reason string) Facts[T] {
 	return Facts[T]{unknown: reason}
 }
 
-// Known tells whether the objects of the kind could be read; an absent object is then really absent.
+// WithMalformed returns the facts with the keys of objects that exist but could not be read, and why.
+// The map must not change afterwards.
+func (f Facts[T]) WithMalformed(reasons map[string]string) Facts[T] {
+	f.malformed = reasons
+	return f
+}
+
+// Known tells whether the objects of the kind could be read; an absent object is then really absent,
+// unless Malformed says why it is left out.
 func (f Facts[T]) Known() bool { return f.known }
 
 // Reason says why the facts are not known; empty when they are.
@@ -63,6 +72,9 @@ func (f Facts[T]) Reason() string {
 
 // Get returns the object with the key, or nil.
 func (f Facts[T]) Get(key string) *T { return f.byKey[key] }
+
+// Malformed says why the object with the key, which exists, could not be read and is left out; empty when it is not so.
+func (f Facts[T]) Malformed(key string) string { return f.malformed[key] }
 
 // Len is the number of objects.
 func (f Facts[T]) Len() int { return len(f.keys) }

@@ -1,0 +1,31 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+)
+
+// ParseTaint reads a taint written as KEY=VALUE:EFFECT or KEY:EFFECT. Errors say which part is wrong, without the taint.
+func ParseTaint(s string) (corev1.Taint, error) {
+	rest, effect, ok := strings.Cut(s, ":")
+	if !ok {
+		return corev1.Taint{}, errors.New("has no effect; write KEY=VALUE:EFFECT or KEY:EFFECT, for example dedicated=notebooks:NoSchedule")
+	}
+	key, value, _ := strings.Cut(rest, "=")
+	if faults := content.IsLabelKey(key); len(faults) > 0 {
+		return corev1.Taint{}, fmt.Errorf("key %q: %s", key, strings.Join(faults, "; "))
+	}
+	if faults := content.IsLabelValue(value); len(faults) > 0 {
+		return corev1.Taint{}, fmt.Errorf("value %q: %s", value, strings.Join(faults, "; "))
+	}
+	switch e := corev1.TaintEffect(effect); e {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		return corev1.Taint{Key: key, Value: value, Effect: e}, nil
+	}
+	allowed := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}
+	return corev1.Taint{}, fmt.Errorf("effect %q must be NoSchedule or NoExecute%s", effect, didYouMean(effect, allowed))
+}

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// nodePoolLabel is on every node of a Karpenter NodePool, with the NodePool's name.
+const nodePoolLabel = "karpenter.sh/nodepool"
+
+// nodeClaim is what makes a node a pool's: a label and its value.
+type nodeClaim struct{ key, value string }
+
+func (v *validator) pools(p *field.Path, pools []Pool) {
+	if len(pools) == 0 {
+		v.required(p, "list at least one pool")
+	}
+	names := map[string]int{}
+	claims := map[nodeClaim]int{}
+	for i := range pools {
+		at, pool := p.Index(i), &pools[i]
+		v.syntax(at.Child("name"), pool.Name, content.IsLabelValue)
+		if j, ok := names[pool.Name]; ok && pool.Name != "" {
+			v.duplicate(at.Child("name"), pool.Name, fmt.Sprintf("%s has this name already; give each pool its own", p.Index(j)))
+		} else {
+			names[pool.Name] = i
+		}
+		v.nodes(at, pool, func(at *field.Path, claim nodeClaim) {
+			j, taken := claims[claim]
+			if !taken {
+				claims[claim] = i
+				return
+			}
+			v.invalid(at, claim.value, fmt.Sprintf("pool %q (%s) and pool %q both claim the nodes with label %s=%s, and a node belongs to one pool only; take them from one of the two",
+				pools[j].Name, p.Index(j), pool.Name, claim.key, claim.value))
+		})
+		v.pool(at, pool)
+	}
+}
+
+// nodes judges which nodes are the pool's and hands on each of its claims once.
+func (v *validator) nodes(p *field.Path, pool *Pool, claim func(*field.Path, nodeClaim)) {
+	list, label := p.Child("nodePools"), p.Child("nodeLabel")
+	switch {
+	case len(pool.NodePools) > 0 && pool.NodeLabel != nil:
+		v.add(field.Forbidden(label, "the pool has nodePools too; keep one of nodePools and nodeLabel"))
+	case len(pool.NodePools) == 0 && pool.NodeLabel == nil:
+		v.required(list, "name at least one Karpenter NodePool, or set nodeLabel where nodes do not come from Karpenter")
+	}
+	v.unique(list, pool.NodePools, func(at *field.Path, name string) {
+		// The name must do as a label value too, which is shorter than object names may be.
+		v.syntax(at, name, func(s string) []string { return append(content.IsDNS1123Subdomain(s), content.IsLabelValue(s)...) })
+		claim(at, nodeClaim{nodePoolLabel, name})
+	})
+	if pool.NodeLabel == nil {
+		return
+	}
+	v.syntax(label.Child("key"), pool.NodeLabel.Key, content.IsLabelKey)
+	values := label.Child("values")
+	if len(pool.NodeLabel.Values) == 0 {
+		v.required(values, "list the values of the label that mark the pool's nodes")
+	}
+	v.unique(values, pool.NodeLabel.Values, func(at *field.Path, value string) {
+		// A label may well be empty: a role that a node has.
+		if faults := content.IsLabelValue(value); len(faults) > 0 {
+			v.invalid(at, value, strings.Join(faults, "; "))
+		}
+		claim(at, nodeClaim{pool.NodeLabel.Key, value})
+	})
+}
+
+func (v *validator) pool(p *field.Path, pool *Pool) {
+	v.unique(p.Child("accelerators"), pool.Accelerators, v.accelerator)
+	v.taints(p.Child("nodeTaints"), pool.NodeTaints)
+	v.templates(p.Child("templates"), pool.Templates)
+	enum(v, p.Child("prePull"), pool.PrePull, PrePullDefault, PrePullAllowed)
+	enum(v, p.Child("autoscaler"), pool.Autoscaler, Karpenter, ClusterAutoscaler, NoAutoscaler)
+	v.actions(p.Child("rules"), pool.Rules)
+	enum(v, p.Child("sizing", "mode"), pool.Sizing.Mode, Coexist, Exclusive)
+	v.allocatable(p.Child("sizing", "allocatable"), pool.Sizing.Allocatable)
+}
+
+func (v *validator) accelerator(p *field.Path, glob string) {
+	if glob == "" {
+		v.required(p, "must not be empty; a pool without accelerators has an empty list")
+	} else if _, err := path.Match(glob, ""); err != nil {
+		v.invalid(p, glob, "is no pattern: a [ has no ], or a \\ nothing after it; write one such as nvidia.com/*")
+	} else if !strings.Contains(glob, "/") {
+		v.invalid(p, glob, "matches no extended resource, as * does not match a slash; write VENDOR/NAME, for example nvidia.com/*")
+	}
+}
+
+func (v *validator) taints(p *field.Path, taints []string) {
+	first := map[corev1.Taint]int{}
+	for i, s := range taints {
+		at := p.Index(i)
+		taint, err := ParseTaint(s)
+		if err != nil {
+			v.invalid(at, s, err.Error())
+			continue
+		}
+		if taint.Effect == corev1.TaintEffectPreferNoSchedule {
+			v.invalid(at, s, "PreferNoSchedule keeps no pod away and warmpool tolerates only NoSchedule and NoExecute; remove the entry")
+			continue
+		}
+		if j, ok := first[taint]; ok {
+			v.duplicate(at, s, fmt.Sprintf("%s says so already; remove one of them", p.Index(j)))
+			continue
+		}
+		first[taint] = i
+	}
+}
+
+func (v *validator) templates(p *field.Path, templates []TemplateRef) {
+	first := map[TemplateRef]int{}
+	for i, ref := range templates {
+		at := p.Index(i)
+		v.syntax(at.Child("namespace"), ref.Namespace, content.IsDNS1123Label)
+		v.syntax(at.Child("name"), ref.Name, content.IsDNS1123Subdomain)
+		if j, ok := first[ref]; ok {
+			v.duplicate(at, ref.Namespace+"/"+ref.Name, fmt.Sprintf("%s says so already; remove one of them", p.Index(j)))
+			continue
+		}
+		first[ref] = i
+	}
+}
+
+// allocatable judges names too: sizing takes a misspelt resource for one that nobody asks for, and checks nothing.
+func (v *validator) allocatable(p *field.Path, resources corev1.ResourceList) {
+	known := []string{"cpu", "memory", "pods", "ephemeral-storage"}
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		at, s := p.Key(string(name)), string(name)
+		if !strings.Contains(s, "/") && !slices.Contains(known, s) && !strings.HasPrefix(s, corev1.ResourceHugePagesPrefix) {
+			v.invalid(at, s, "nodes have no such resource"+didYouMean(s, known)+"; extended resources are written VENDOR/NAME")
+		} else if faults := content.IsLabelKey(s); len(faults) > 0 {
+			v.invalid(at, s, strings.Join(faults, "; "))
+		}
+		if quantity := resources[name]; quantity.Sign() <= 0 {
+			v.invalid(at, quantity.String(), "must be greater than 0; leave out what the nodes do not have")
+		}
+	}
+}

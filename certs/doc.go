@@ -1,0 +1,41 @@
+// Package certs gives the webhook server its serving certificate, and keeps the
+// webhook configurations trusting it.
+//
+// [Mode] is the one switch. In the modes "cert-manager" and "files" the webhook
+// server of controller-runtime watches a folder, and others take care of
+// caBundle. In the mode "embedded" nothing has to be installed or mounted:
+//
+//   - a CA lives in a Secret, which every replica creates if it is absent,
+//     replaces if it is not valid and renews at two thirds of its life
+//     (cert-manager's DynamicAuthority);
+//   - every replica signs a serving certificate for itself, in memory
+//     (cert-manager's DynamicSource);
+//   - every replica keeps caBundle of the two webhook configurations equal to
+//     the CA, and for a while to the one before it.
+//
+// A certificate is served only when the API servers can verify it: at the first
+// start not before caBundle is written, so that "ready" means trusted, and after
+// a change of the CA not before the API servers had time to read the new
+// caBundle. No leader is needed: replicas write only when something differs, and
+// the API server lets one of them win.
+//
+// To change the CA, delete the Secret. The CA before it stays trusted until it
+// expires; to make sure that a leaked one is distrusted, delete the Secret twice.
+//
+// # Permissions
+//
+// The mode "embedded" needs exactly these, with the default names. Lists and
+// watches are of one object by name, so resourceNames covers them:
+//
+//	Role in Options.Namespace
+//	  apiGroups: [""]  resources: [secrets]  verbs: [create]
+//	  apiGroups: [""]  resources: [secrets]  resourceNames: [warmpool-ca]
+//	    verbs: [list, watch, update]
+//	ClusterRole
+//	  apiGroups: [admissionregistration.k8s.io]
+//	  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+//	  resourceNames: [warmpool]
+//	    verbs: [list, watch, patch]
+//
+// The other modes need none.
+package certs

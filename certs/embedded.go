@@ -1,0 +1,107 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	servertls "github.com/cert-manager/cert-manager/pkg/server/tls"
+	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// settle is how long a renewed certificate waits before it is served: API
+// servers learn a new caBundle by watch, and their clocks may be a little behind
+// the moment from which the certificate is valid.
+const settle = 10 * time.Second
+
+// embedded runs cert-manager's certificate source: a CA in a Secret and a
+// serving certificate in memory.
+type embedded struct {
+	source    *servertls.DynamicSource
+	authority *authority.DynamicAuthority
+	serving   handover
+	log       logr.Logger
+}
+
+func newEmbedded(opts Options) *embedded {
+	service := opts.ServiceName
+	inNamespace := service + "." + opts.Namespace
+	e := &embedded{
+		source: &servertls.DynamicSource{
+			DNSNames: []string{service, inNamespace, inNamespace + ".svc", inNamespace + ".svc.cluster.local"},
+		},
+		authority: &authority.DynamicAuthority{
+			SecretNamespace: opts.Namespace,
+			SecretName:      opts.SecretName,
+			CommonName:      opts.SecretName,
+		},
+	}
+	e.serving.newest = e.source.GetCertificate
+	return e
+}
+
+func (e *embedded) addTo(mgr manager.Manager, trusted *atomic.Pointer[x509.Certificate]) error {
+	e.authority.RESTConfig = mgr.GetConfig()
+	e.source.Authority = trustedAuthority{DynamicAuthority: e.authority, trusted: trusted}
+	e.log = mgr.GetLogger().WithName("certs")
+	return mgr.Add(e)
+}
+
+// Start runs until ctx ends. The library takes its logger from the context.
+func (e *embedded) Start(ctx context.Context) error {
+	return e.source.Start(logr.NewContext(ctx, e.log))
+}
+
+// NeedLeaderElection returns false: every replica serves.
+func (e *embedded) NeedLeaderElection() bool { return false }
+
+// trustedAuthority signs only when the CA is in caBundle. The library alone would
+// switch to a new CA at once, and the API servers would refuse its certificates
+// until caBundle follows. Meanwhile the library retries every second and goes on
+// serving the certificate that it has.
+type trustedAuthority struct {
+	*authority.DynamicAuthority
+	trusted *atomic.Pointer[x509.Certificate]
+}
+
+// Sign implements servertls.Authority.
+func (a trustedAuthority) Sign(template *x509.Certificate) (*x509.Certificate, error) {
+	cert, err := a.DynamicAuthority.Sign(template)
+	if err != nil {
+		return nil, err
+	}
+	if ca := a.trusted.Load(); ca == nil || cert.CheckSignatureFrom(ca) != nil {
+		return nil, authority.ErrCertificateNotAvailable
+	}
+	return cert, nil
+}
+
+// handover serves a renewed certificate when it has settled, and the one before
+// it until then. caBundle trusts both.
+type handover struct {
+	newest func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+	mu      sync.Mutex
+	serving *tls.Certificate
+}
+
+// GetCertificate is for tls.Config. It fails until there is a first certificate.
+func (h *handover) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	newest, err := h.newest(hello)
+	if err != nil {
+		return nil, fmt.Errorf("the serving certificate waits for a CA that the webhook configurations trust: %w", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if h.serving == nil || now.After(h.serving.Leaf.NotAfter) || now.Sub(newest.Leaf.NotBefore) >= settle {
+		h.serving = newest
+	}
+	return h.serving, nil
+}

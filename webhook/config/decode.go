@@ -12,14 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxValues bounds the work on a file whose aliases (*name) multiply.
-const maxValues = 100_000
+// maxCost bounds the work on a file of very many values or whose aliases (*name) multiply: 100,000 values or 2 MiB of text,
+// a hundred times what a real file has. A value costs valueCost and its length.
+const (
+	maxCost   = 2 * MaxSize
+	valueCost = maxCost / 100_000
+)
 
 // decoder fills a value from a YAML node tree by the value's json tags. A decoder of our own, because none tells the line,
 // the whole path and every fault: yaml.v3 knows no json tags, and the json decoders know no lines and stop at a wrong type.
 type decoder struct {
 	lines    map[string]int // by field path
-	visited  int
+	cost     int
 	problems []problem
 }
 
@@ -34,10 +38,7 @@ func (d *decoder) wrong(p *field.Path, n *yaml.Node, want, fix string) {
 
 // decode sets v, which must be addressable, from n. An empty value counts as absent.
 func (d *decoder) decode(p *field.Path, n *yaml.Node, v reflect.Value) {
-	if d.visited++; d.visited > maxValues {
-		if d.visited == maxValues+1 {
-			d.fail(n.Line, "the configuration has more than %d values; use fewer aliases (*name)", maxValues)
-		}
+	if d.cost > maxCost {
 		return
 	}
 	if _, ok := d.lines[p.String()]; !ok {
@@ -45,6 +46,10 @@ func (d *decoder) decode(p *field.Path, n *yaml.Node, v reflect.Value) {
 	}
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
+	}
+	if d.cost += valueCost + len(n.Value); d.cost > maxCost {
+		d.fail(d.lines[p.String()], "the configuration has too many values up to here, those of aliases (*name) counted each time; make it smaller")
+		return
 	}
 	if n.ShortTag() == "!!null" {
 		return
@@ -120,7 +125,7 @@ func (d *decoder) pairs(p *field.Path, n *yaml.Node, path func(string) *field.Pa
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-			d.fail(key.Line, "aliases, merges (<<), lists and mappings cannot be a key; write the keys out")
+			d.fail(key.Line, "a key must be plain text, not a merge (<<), alias, list or mapping; write the fields out")
 			continue
 		}
 		at := path(key.Value)
@@ -188,8 +193,10 @@ func describe(n *yaml.Node) string {
 		return "the number " + clip(n.Value)
 	case tag == "!!bool":
 		return "the boolean " + clip(n.Value)
-	default:
+	case tag == "!!str":
 		return fmt.Sprintf("the string %q", clip(n.Value))
+	default:
+		return "a value of type " + clip(tag)
 	}
 }
 

@@ -14,10 +14,10 @@ func didYouMean[T ~string](got string, names []T) string {
 }
 
 // closest returns the name that got was probably meant to be: the one that differs only in case, the only one that starts
-// with got, or the first of those with the fewest edits, at most one for three letters.
+// with got, or the first of those with the fewest edits, fewer than one for three letters (gpu is not cpu).
 func closest[T ~string](got string, names []T) (T, bool) {
 	got = strings.ToLower(got)
-	fewest := len(got)/3 + 1
+	fewest := (len(got)-1)/3 + 1
 	var best T
 	var longer []T
 	for _, name := range names {

@@ -61,13 +61,13 @@ func parse(data []byte) (*yaml.Node, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the configuration is neither YAML nor JSON: %w", err)
+			return nil, fmt.Errorf("the configuration is neither YAML nor JSON: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 		}
 		content := doc.Content[0]
 		switch {
 		case content.ShortTag() == "!!null":
 		case root != nil:
-			return nil, fmt.Errorf("line %d: a second document begins here; the configuration is one document: remove the others", content.Line)
+			return nil, fmt.Errorf("line %d: a second document begins here; the file must hold only one: remove the other", content.Line)
 		case content.Kind != yaml.MappingNode:
 			return nil, fmt.Errorf("line %d: the configuration must be a mapping with apiVersion, kind and pools, not %s", content.Line, describe(content))
 		default:

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
 // ParseTaint reads a taint written as KEY=VALUE:EFFECT or KEY:EFFECT. Errors say which part is wrong, without the taint.
@@ -16,11 +15,11 @@ func ParseTaint(s string) (corev1.Taint, error) {
 		return corev1.Taint{}, errors.New("has no effect; write KEY=VALUE:EFFECT or KEY:EFFECT, for example dedicated=notebooks:NoSchedule")
 	}
 	key, value, _ := strings.Cut(rest, "=")
-	if faults := content.IsLabelKey(key); len(faults) > 0 {
-		return corev1.Taint{}, fmt.Errorf("key %q: %s", key, strings.Join(faults, "; "))
+	if len(labelKey.faults(key)) > 0 {
+		return corev1.Taint{}, fmt.Errorf("key %q %s", key, labelKey.words)
 	}
-	if faults := content.IsLabelValue(value); len(faults) > 0 {
-		return corev1.Taint{}, fmt.Errorf("value %q: %s", value, strings.Join(faults, "; "))
+	if len(labelValue.faults(value)) > 0 {
+		return corev1.Taint{}, fmt.Errorf("value %q %s", value, labelValue.words)
 	}
 	switch e := corev1.TaintEffect(effect); e {
 	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:

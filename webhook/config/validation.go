@@ -27,8 +27,8 @@ type validator struct {
 func Validate(c *WarmPoolConfiguration, ruleIDs []string) field.ErrorList {
 	v := &validator{ruleIDs: ruleIDs}
 	placeholders := field.NewPath("placeholders")
-	v.syntax(placeholders.Child("namespace"), c.Placeholders.Namespace, content.IsDNS1123Label)
-	v.syntax(placeholders.Child("priorityClassName"), c.Placeholders.PriorityClassName, content.IsDNS1123Subdomain)
+	v.syntax(placeholders.Child("namespace"), c.Placeholders.Namespace, dnsLabel)
+	v.syntax(placeholders.Child("priorityClassName"), c.Placeholders.PriorityClassName, objectName)
 	v.workspaces(field.NewPath("workspaces"), c.Workspaces)
 	if d := c.AuditInterval; d != nil && d.Duration < minAuditInterval {
 		v.invalid(field.NewPath("auditInterval"), d.Duration.String(), "must be at least 10s, so that audits do not burden the API server")
@@ -52,13 +52,30 @@ func (v *validator) duplicate(p *field.Path, value any, fix string) {
 	v.add(e)
 }
 
-// syntax wants a value that check, one of Kubernetes' own, has nothing to say about.
-func (v *validator) syntax(p *field.Path, value string, check func(string) []string) {
-	if value == "" {
+// form is a syntax of Kubernetes, in words that are shorter than its regular expressions.
+type form struct {
+	faults func(string) []string
+	words  string
+}
+
+var (
+	dnsLabel   = form{content.IsDNS1123Label, "must be at most 63 lowercase letters, digits and -, with a letter or digit at both ends"}
+	objectName = form{content.IsDNS1123Subdomain, "must be at most 253 lowercase letters, digits, - and ., with a letter or digit at both ends"}
+	labelKey   = form{content.IsLabelKey, "must be a label key, such as example.com/pool: a DNS name and / (both optional), then at most 63 letters, digits, -, _ and ."}
+	labelValue = form{content.IsLabelValue, "must be at most 63 letters, digits, -, _ and ., with a letter or digit at both ends"}
+)
+
+// syntax reports whether the value is there and has the form.
+func (v *validator) syntax(p *field.Path, value string, f form) bool {
+	switch {
+	case value == "":
 		v.required(p, "must not be empty")
-	} else if faults := check(value); len(faults) > 0 {
-		v.invalid(p, value, strings.Join(faults, "; "))
+	case len(f.faults(value)) > 0:
+		v.invalid(p, value, f.words)
+	default:
+		return true
 	}
+	return false
 }
 
 // unique calls check for each value that stands there for the first time.
@@ -67,7 +84,7 @@ func (v *validator) unique(p *field.Path, values []string, check func(p *field.P
 	for i, value := range values {
 		at := p.Index(i)
 		if j, ok := first[value]; ok {
-			v.duplicate(at, value, fmt.Sprintf("%s says so already; remove one of them", p.Index(j)))
+			v.duplicate(at, value, fmt.Sprintf("%s is the same; remove one of them", p.Index(j)))
 			continue
 		}
 		first[value] = i
@@ -135,7 +152,7 @@ func (v *validator) exemption(p *field.Path, e Exemption) {
 		v.required(p.Child("rules"), "list the ids of the rules that do not apply")
 	}
 	v.unique(p.Child("rules"), e.Rules, v.rule)
-	v.syntax(p.Child("namespace"), e.Namespace, content.IsDNS1123Label)
+	v.syntax(p.Child("namespace"), e.Namespace, dnsLabel)
 	if strings.ContainsAny(e.Name, "*?[") {
 		v.invalid(p.Child("name"), e.Name, "is taken literally, not as a pattern; give the object's whole name, or none for every object of the namespace")
 	}
@@ -143,6 +160,6 @@ func (v *validator) exemption(p *field.Path, e Exemption) {
 		v.required(p.Child("reason"), "say why these rules do not apply, for those who read it later")
 	}
 	if _, ok := e.end(); !ok && e.Until != "" {
-		v.invalid(p.Child("until"), e.Until, "must be the last day on which it applies, as YYYY-MM-DD, for example 2027-01-31; leave it out for ever")
+		v.invalid(p.Child("until"), e.Until, "must be the last day on which the exemption applies, as YYYY-MM-DD, for example 2027-01-31; without it there is no end")
 	}
 }

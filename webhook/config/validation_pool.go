@@ -26,7 +26,7 @@ func (v *validator) pools(p *field.Path, pools []Pool) {
 	claims := map[nodeClaim]int{}
 	for i := range pools {
 		at, pool := p.Index(i), &pools[i]
-		v.syntax(at.Child("name"), pool.Name, content.IsLabelValue)
+		v.syntax(at.Child("name"), pool.Name, labelValue)
 		if j, ok := names[pool.Name]; ok && pool.Name != "" {
 			v.duplicate(at.Child("name"), pool.Name, fmt.Sprintf("%s has this name already; give each pool its own", p.Index(j)))
 		} else {
@@ -34,7 +34,7 @@ func (v *validator) pools(p *field.Path, pools []Pool) {
 		}
 		v.nodes(at, pool, func(at *field.Path, claim nodeClaim) {
 			j, taken := claims[claim]
-			if !taken {
+			if !taken || j == i {
 				claims[claim] = i
 				return
 			}
@@ -55,24 +55,25 @@ func (v *validator) nodes(p *field.Path, pool *Pool, claim func(*field.Path, nod
 		v.required(list, "name at least one Karpenter NodePool, or set nodeLabel where nodes do not come from Karpenter")
 	}
 	v.unique(list, pool.NodePools, func(at *field.Path, name string) {
-		// The name must do as a label value too, which is shorter than object names may be.
-		v.syntax(at, name, func(s string) []string { return append(content.IsDNS1123Subdomain(s), content.IsLabelValue(s)...) })
-		claim(at, nodeClaim{nodePoolLabel, name})
+		// A NodePool's name is a label value too, which is shorter than other names may be.
+		if v.syntax(at, name, objectName) && v.syntax(at, name, labelValue) {
+			claim(at, nodeClaim{nodePoolLabel, name})
+		}
 	})
 	if pool.NodeLabel == nil {
 		return
 	}
-	v.syntax(label.Child("key"), pool.NodeLabel.Key, content.IsLabelKey)
+	validKey := v.syntax(label.Child("key"), pool.NodeLabel.Key, labelKey)
 	values := label.Child("values")
 	if len(pool.NodeLabel.Values) == 0 {
 		v.required(values, "list the values of the label that mark the pool's nodes")
 	}
 	v.unique(values, pool.NodeLabel.Values, func(at *field.Path, value string) {
-		// A label may well be empty: a role that a node has.
-		if faults := content.IsLabelValue(value); len(faults) > 0 {
-			v.invalid(at, value, strings.Join(faults, "; "))
+		// A label without a value is common: the role of a node.
+		valid := value == "" || v.syntax(at, value, labelValue)
+		if validKey && valid {
+			claim(at, nodeClaim{pool.NodeLabel.Key, value})
 		}
-		claim(at, nodeClaim{pool.NodeLabel.Key, value})
 	})
 }
 
@@ -111,7 +112,7 @@ func (v *validator) taints(p *field.Path, taints []string) {
 			continue
 		}
 		if j, ok := first[taint]; ok {
-			v.duplicate(at, s, fmt.Sprintf("%s says so already; remove one of them", p.Index(j)))
+			v.duplicate(at, s, fmt.Sprintf("%s is the same; remove one of them", p.Index(j)))
 			continue
 		}
 		first[taint] = i
@@ -122,10 +123,10 @@ func (v *validator) templates(p *field.Path, templates []TemplateRef) {
 	first := map[TemplateRef]int{}
 	for i, ref := range templates {
 		at := p.Index(i)
-		v.syntax(at.Child("namespace"), ref.Namespace, content.IsDNS1123Label)
-		v.syntax(at.Child("name"), ref.Name, content.IsDNS1123Subdomain)
+		v.syntax(at.Child("namespace"), ref.Namespace, dnsLabel)
+		v.syntax(at.Child("name"), ref.Name, objectName)
 		if j, ok := first[ref]; ok {
-			v.duplicate(at, ref.Namespace+"/"+ref.Name, fmt.Sprintf("%s says so already; remove one of them", p.Index(j)))
+			v.duplicate(at, ref.Namespace+"/"+ref.Name, fmt.Sprintf("%s is the same; remove one of them", p.Index(j)))
 			continue
 		}
 		first[ref] = i
@@ -139,8 +140,8 @@ func (v *validator) allocatable(p *field.Path, resources corev1.ResourceList) {
 		at, s := p.Key(string(name)), string(name)
 		if !strings.Contains(s, "/") && !slices.Contains(known, s) && !strings.HasPrefix(s, corev1.ResourceHugePagesPrefix) {
 			v.invalid(at, s, "nodes have no such resource"+didYouMean(s, known)+"; extended resources are written VENDOR/NAME")
-		} else if faults := content.IsLabelKey(s); len(faults) > 0 {
-			v.invalid(at, s, strings.Join(faults, "; "))
+		} else if len(content.IsLabelKey(s)) > 0 {
+			v.invalid(at, s, "is no resource name; write VENDOR/NAME, for example nvidia.com/gpu")
 		}
 		if quantity := resources[name]; quantity.Sign() <= 0 {
 			v.invalid(at, quantity.String(), "must be greater than 0; leave out what the nodes do not have")

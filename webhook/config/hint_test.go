@@ -1,0 +1,43 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestDidYouMean(t *testing.T) {
+	names := []string{"placeholder-rollout", "placeholder-replicas", "nodePools", "nodeLabel", "cpu", "Deny"}
+	for got, want := range map[string]string{
+		"placeholder-rolout":       "placeholder-rollout",
+		"place-holder-rollout":     "placeholder-rollout",
+		"placeholder-re":           "placeholder-replicas", // The only one that begins so.
+		"placeholder-":             "",                     // Two do.
+		"NODEPOOLS":                "nodePools",
+		"nodePool":                 "nodePools",
+		"deny":                     "Deny",
+		"Denny":                    "Deny",
+		"gpu":                      "", // One edit of three letters is another word.
+		"cpus":                     "cpu",
+		"":                         "",
+		"entirely-different":       "",
+		strings.Repeat("x", 1<<20): "",
+	} {
+		if want != "" {
+			want = ` (did you mean "` + want + `"?)`
+		}
+		assert.Equal(t, want, didYouMean(got, names), clip(got))
+	}
+}
+
+func TestEdits(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"ab", "ba", 2},
+	} {
+		assert.Equal(t, test.want, edits(test.a, test.b), "%s %s", test.a, test.b)
+	}
+}

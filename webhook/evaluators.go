@@ -1,0 +1,59 @@
+package webhook
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/policy"
+)
+
+// Evaluators keeps the Evaluator in force: a new one is made, off the request path, whenever the configuration or the
+// Snapshot changes and when an exemption ends.
+type Evaluators struct {
+	current atomic.Pointer[policy.Evaluator]
+
+	mu     sync.Mutex
+	config *config.WarmPoolConfiguration
+	facts  *cluster.Snapshot
+	expiry *time.Timer
+}
+
+// Current is the Evaluator in force; nil until both configuration and facts are there.
+func (s *Evaluators) Current() *policy.Evaluator { return s.current.Load() }
+
+// Configure puts a validated configuration in force.
+func (s *Evaluators) Configure(cfg *config.WarmPoolConfiguration) error {
+	return s.update(func() { s.config = cfg })
+}
+
+// Observe puts a Snapshot in force.
+func (s *Evaluators) Observe(facts *cluster.Snapshot) error {
+	return s.update(func() { s.facts = facts })
+}
+
+func (s *Evaluators) update(change func()) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+	if s.config == nil || s.facts == nil {
+		return nil
+	}
+	now := time.Now()
+	evaluator, err := policy.New(s.config, s.facts, now)
+	if err != nil {
+		return fmt.Errorf("keep the rules as they were: %w", err)
+	}
+	s.current.Store(evaluator)
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
+	if next, ok := s.config.NextExpiry(now); ok {
+		// The same inputs made an Evaluator just now, so they make one again.
+		s.expiry = time.AfterFunc(next.Sub(now), func() { _ = s.update(func() {}) })
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"warmpool.sh/webhook/placement"
+	"warmpool.sh/webhook/policy"
+)
+
+// Paths under which the handlers are served; the webhook configurations in manifests name them.
+const (
+	PodsPath                 = "/mutate-pods"
+	MutatePlaceholdersPath   = "/mutate-placeholders"
+	ValidatePlaceholdersPath = "/validate-placeholders"
+)
+
+// Source gives the Evaluator in force, or nil while the cluster's facts are not known.
+type Source func() *policy.Evaluator
+
+// Handlers are the HTTP handlers by path.
+func Handlers(source Source, log logr.Logger) map[string]http.Handler {
+	return map[string]http.Handler{
+		PodsPath:                 &handler[corev1.Pod]{name: "pods", kind: podKind, log: log, source: source, admit: admitPod, failOpen: true},
+		MutatePlaceholdersPath:   &handler[appsv1.Deployment]{name: "mutate-placeholders", kind: deploymentKind, log: log, source: source, admit: mutatePlaceholder},
+		ValidatePlaceholdersPath: &handler[appsv1.Deployment]{name: "validate-placeholders", kind: deploymentKind, log: log, source: source, admit: validatePlaceholder},
+	}
+}
+
+var (
+	podKind        = metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	deploymentKind = metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+)
+
+// handler serves one webhook: it decodes the review, asks admit and answers.
+type handler[T any] struct {
+	name   string
+	kind   metav1.GroupVersionKind
+	log    logr.Logger
+	source Source
+	admit  func(*policy.Evaluator, *request[T]) (placement.Patch, []policy.Finding)
+	// failOpen admits objects unchanged, with a warning, while the facts are not known; otherwise the failure policy decides.
+	failOpen bool
+}
+
+// ServeHTTP answers an admission.k8s.io/v1 AdmissionReview; 4xx for what is none, 500 for a fault of warmpool's own.
+func (h *handler[T]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			h.countError()
+			h.log.Error(fmt.Errorf("panic: %v", fault), "admission failed", "webhook", h.name, "stack", string(debug.Stack()))
+			http.Error(w, "warmpool failed on this request; its log has the cause", http.StatusInternalServerError)
+		}
+	}()
+	req, err := readReview[T](w, r)
+	if err == nil && (req.Kind != h.kind || req.SubResource != "") {
+		err = badRequest("this webhook judges %s and no subresource; the webhook configuration sent %.100q", h.kind.String(), req.Kind.String()+" "+req.SubResource)
+	}
+	if err == nil && req.Object == nil && req.Operation != admissionv1.Delete {
+		err = badRequest("the request has no object")
+	}
+	if err != nil {
+		h.countError()
+		code := http.StatusBadRequest
+		if httpErr := (*httpError)(nil); errors.As(err, &httpErr) {
+			code = httpErr.code
+		}
+		http.Error(w, err.Error(), code)
+		return
+	}
+	response, err := h.respond(req)
+	if err != nil {
+		h.countError()
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := answer(w, response); err != nil {
+		h.log.V(1).Info("the API server hung up", "webhook", h.name, "error", err.Error())
+	}
+}
+
+func (h *handler[T]) respond(req *request[T]) (*admissionv1.AdmissionResponse, error) {
+	response := &admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}
+	if req.Operation == admissionv1.Delete {
+		return response, nil
+	}
+	evaluator := h.source()
+	if evaluator == nil {
+		if !h.failOpen {
+			return nil, errors.New("warmpool has not read the cluster yet; try again in a few seconds")
+		}
+		failedOpen.WithLabelValues(reasonNotSynced).Inc()
+		response.Warnings = []string{"warmpool has not read the cluster yet: the pod is not placed and may start on a cold node"}
+		return response, nil
+	}
+	patch, findings := h.admit(evaluator, req)
+	if len(patch) > 0 {
+		bytes, err := json.Marshal(patch)
+		if err != nil {
+			return nil, fmt.Errorf("encode the patch: %w", err)
+		}
+		patchType := admissionv1.PatchTypeJSONPatch
+		response.Patch, response.PatchType = bytes, &patchType
+	}
+	response.Warnings = Warnings(findings)
+	if denial := Denial(schema.GroupKind{Group: h.kind.Group, Kind: h.kind.Kind}, req.Name, findings); denial != nil {
+		response.Allowed, response.Result = false, denial
+		response.Patch, response.PatchType = nil, nil
+	}
+	h.count(req.DryRun, response, findings)
+	return response, nil
+}
+
+func admitPod(e *policy.Evaluator, req *request[corev1.Pod]) (placement.Patch, []policy.Finding) {
+	if req.Operation != admissionv1.Create || !e.IsWorkspace(req.Object.Labels) {
+		return nil, nil
+	}
+	v := JudgePod(e, req.Object, req.Namespace)
+	return v.Patch, v.Findings
+}
+
+func mutatePlaceholder(e *policy.Evaluator, req *request[appsv1.Deployment]) (placement.Patch, []policy.Finding) {
+	if !e.IsPlaceholder(req.Object) {
+		return nil, nil
+	}
+	_, patch := MutatePlaceholder(e, req.Object, req.Namespace)
+	return patch, nil
+}
+
+// validatePlaceholder judges what is, or was, a placeholder: taking the label off does not take the rules off.
+func validatePlaceholder(e *policy.Evaluator, req *request[appsv1.Deployment]) (placement.Patch, []policy.Finding) {
+	wasPlaceholder := req.OldObject != nil && e.IsPlaceholder(req.OldObject)
+	if !e.IsPlaceholder(req.Object) && !wasPlaceholder {
+		return nil, nil
+	}
+	return nil, ValidatePlaceholder(e, e.Placeholder(req.Object, req.Namespace), req.OldObject)
+}

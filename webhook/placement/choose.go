@@ -1,0 +1,177 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"warmpool.sh/webhook/config"
+)
+
+// Labels by which the Workspace controller says which template a pod comes from.
+const (
+	templateNameLabel      = "workspace.jupyter.org/template-name"
+	templateNamespaceLabel = "workspace.jupyter.org/template-namespace"
+)
+
+// Choice is the pool of an object, or why it has none.
+type Choice struct {
+	// Pool is nil when there is none.
+	Pool *Pool
+	// Accelerators are what the object asks for, sorted.
+	Accelerators []string
+	// Problem says why there is no pool, or what was asked for and not followed; empty when all is well.
+	Problem string
+}
+
+// ForPod chooses the pool of a Workspace pod: among the pools that offer exactly the accelerators it asks for, the one
+// that its label names, else the one that lists its template, else the first.
+func (p *Pools) ForPod(labels map[string]string, spec *corev1.PodSpec) Choice {
+	choice := Choice{Accelerators: p.Accelerators(spec)}
+	candidates := p.offering(choice.Accelerators)
+	if label, ok := labels[PoolLabel]; ok {
+		i := slices.IndexFunc(candidates, func(c *Pool) bool { return c.Config.Name == label })
+		if i >= 0 {
+			choice.Pool = candidates[i]
+			return choice
+		}
+		choice.Problem = p.labelProblem(label, choice.Accelerators)
+	}
+	if len(candidates) == 0 {
+		choice.Problem = fmt.Sprintf("no pool offers %s", wanted(choice.Accelerators))
+		return choice
+	}
+	choice.Pool = candidates[0]
+	for _, c := range candidates {
+		if c.listsTemplate(labels[templateNamespaceLabel], labels[templateNameLabel]) {
+			choice.Pool = c
+			break
+		}
+	}
+	return choice
+}
+
+func (p *Pools) labelProblem(label string, accelerators []string) string {
+	if p.byName[label] == nil {
+		return fmt.Sprintf("label %s names pool %q, which is not configured", PoolLabel, label)
+	}
+	return fmt.Sprintf("label %s names pool %q, which is not for pods with %s", PoolLabel, label, wanted(accelerators))
+}
+
+func (p *Pools) offering(accelerators []string) []*Pool {
+	var candidates []*Pool
+	for _, pool := range p.list {
+		if pool.Offers(accelerators) {
+			candidates = append(candidates, pool)
+		}
+	}
+	return candidates
+}
+
+func wanted(accelerators []string) string {
+	if len(accelerators) == 0 {
+		return "no accelerator"
+	}
+	return strings.Join(accelerators, " and ")
+}
+
+func (p *Pool) listsTemplate(namespace, name string) bool {
+	if name == "" {
+		return false
+	}
+	return slices.ContainsFunc(p.Config.Templates, func(t config.TemplateRef) bool { return t.Name == name && t.Namespace == namespace })
+}
+
+// ForPlaceholder chooses the pool of a placeholder Deployment: the one that its label names, whatever else it says;
+// else the one that its node selection names by the pool's label or by instance types; else the only one that offers
+// its accelerators.
+func (p *Pools) ForPlaceholder(d *appsv1.Deployment) Choice {
+	spec := &d.Spec.Template.Spec
+	choice := Choice{Accelerators: p.Accelerators(spec)}
+	if label, ok := poolLabel(d); ok {
+		choice.Pool = p.byName[label]
+		if choice.Pool == nil {
+			choice.Problem = fmt.Sprintf("label %s names pool %q, which is not configured (pools: %s)", PoolLabel, label, names(p.list))
+		}
+		return choice
+	}
+	named := p.named(spec)
+	if len(named) == 0 {
+		named = p.offering(choice.Accelerators)
+	} else if both := intersect(named, p.offering(choice.Accelerators)); len(both) > 0 {
+		named = both
+	}
+	switch len(named) {
+	case 0:
+		choice.Problem = fmt.Sprintf("no pool offers %s and none is named", wanted(choice.Accelerators))
+	case 1:
+		choice.Pool = named[0]
+	default:
+		choice.Problem = fmt.Sprintf("it could belong to any of the pools %s", names(named))
+	}
+	return choice
+}
+
+func poolLabel(d *appsv1.Deployment) (string, bool) {
+	if label, ok := d.Labels[PoolLabel]; ok {
+		return label, true
+	}
+	label, ok := d.Spec.Template.Labels[PoolLabel]
+	return label, ok
+}
+
+// named are the pools that the node selection names: by the pool's label, required or preferred, else by instance type.
+func (p *Pools) named(spec *corev1.PodSpec) []*Pool {
+	asked := nodeRequirements(spec)
+	namedBy := func(key func(*Pool) string, values func(*Pool) []string) []*Pool {
+		var named []*Pool
+		for _, pool := range p.list {
+			if slices.ContainsFunc(asked, func(r corev1.NodeSelectorRequirement) bool {
+				return r.Key == key(pool) && r.Operator == corev1.NodeSelectorOpIn && overlap(r.Values, values(pool))
+			}) {
+				named = append(named, pool)
+			}
+		}
+		return named
+	}
+	named := namedBy(func(pool *Pool) string { return pool.Requirement.Key }, func(pool *Pool) []string { return pool.Requirement.Values })
+	if len(named) > 0 {
+		return named
+	}
+	return namedBy(func(*Pool) string { return corev1.LabelInstanceTypeStable }, func(pool *Pool) []string { types, _ := pool.InstanceTypes(); return types })
+}
+
+// nodeRequirements are all requirements on node labels that a spec mentions anywhere.
+func nodeRequirements(spec *corev1.PodSpec) []corev1.NodeSelectorRequirement {
+	requirements := selectorRequirements(spec.NodeSelector)
+	if terms := requiredNodeSelectorTerms(spec); terms != nil {
+		for _, term := range *terms {
+			requirements = append(requirements, term.MatchExpressions...)
+		}
+	}
+	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
+		for _, preferred := range spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			requirements = append(requirements, preferred.Preference.MatchExpressions...)
+		}
+	}
+	return requirements
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+}
+
+func intersect(a, b []*Pool) []*Pool {
+	return slices.DeleteFunc(slices.Clone(a), func(pool *Pool) bool { return !slices.Contains(b, pool) })
+}
+
+func names(pools []*Pool) string {
+	list := make([]string, 0, len(pools))
+	for _, pool := range pools {
+		list = append(list, pool.Config.Name)
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,144 @@
+package placement
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"warmpool.sh/webhook/cluster"
+)
+
+// offer is what one NodePool (or one value of a node label) says about the labels of its nodes.
+// A key that it does not mention is open: nothing is concluded from it.
+type offer struct {
+	name  string
+	byKey map[string][]corev1.NodeSelectorRequirement
+}
+
+func offerOf(np *cluster.NodePool) offer {
+	o := offer{name: np.Name, byKey: map[string][]corev1.NodeSelectorRequirement{}}
+	for key, value := range np.Labels {
+		o.byKey[key] = append(o.byKey[key], in(key, value))
+	}
+	for _, r := range np.Requirements {
+		o.byKey[r.Key] = append(o.byKey[r.Key], r)
+	}
+	o.byKey[NodePoolLabel] = []corev1.NodeSelectorRequirement{in(NodePoolLabel, np.Name)}
+	return o
+}
+
+func in(key string, values ...string) corev1.NodeSelectorRequirement {
+	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+}
+
+// sets tells whether the offer's nodes get the label of an In requirement with one of its values.
+func (o offer) sets(r corev1.NodeSelectorRequirement) bool {
+	own, ok := o.byKey[r.Key]
+	return ok && slices.ContainsFunc(own, func(have corev1.NodeSelectorRequirement) bool { return have.Operator == corev1.NodeSelectorOpIn }) &&
+		satisfiable(append(slices.Clone(own), r))
+}
+
+// admits tells whether a node of the offer can satisfy all requirements; if not, key is the first label that excludes it.
+func (o offer) admits(requirements []corev1.NodeSelectorRequirement) (key string, ok bool) {
+	for i := range requirements {
+		key := requirements[i].Key
+		own, known := o.byKey[key]
+		if !known {
+			continue
+		}
+		all := slices.Clone(own)
+		for _, r := range requirements {
+			if r.Key == key {
+				all = append(all, r)
+			}
+		}
+		if !satisfiable(all) {
+			return key, false
+		}
+	}
+	return "", true
+}
+
+// satisfiable tells whether one label can satisfy all requirements on its key. Where no requirement lists its
+// values, the answer is yes unless presence itself is contradicted: nothing is denied on a guess.
+func satisfiable(requirements []corev1.NodeSelectorRequirement) bool {
+	absent := slices.ContainsFunc(requirements, func(r corev1.NodeSelectorRequirement) bool { return r.Operator == corev1.NodeSelectorOpDoesNotExist })
+	if absent {
+		return !slices.ContainsFunc(requirements, func(r corev1.NodeSelectorRequirement) bool {
+			return r.Operator != corev1.NodeSelectorOpDoesNotExist && r.Operator != corev1.NodeSelectorOpNotIn
+		})
+	}
+	i := slices.IndexFunc(requirements, func(r corev1.NodeSelectorRequirement) bool { return r.Operator == corev1.NodeSelectorOpIn })
+	if i < 0 {
+		return true
+	}
+	return slices.ContainsFunc(requirements[i].Values, func(value string) bool {
+		return !slices.ContainsFunc(requirements, func(r corev1.NodeSelectorRequirement) bool { return !holds(r, value) })
+	})
+}
+
+// holds tells whether a label that is present with the value satisfies the requirement. Operators of a later
+// Kubernetes count as satisfied.
+func holds(r corev1.NodeSelectorRequirement, value string) bool {
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn:
+		return slices.Contains(r.Values, value)
+	case corev1.NodeSelectorOpNotIn:
+		return !slices.Contains(r.Values, value)
+	case corev1.NodeSelectorOpDoesNotExist:
+		return false
+	case corev1.NodeSelectorOpGt:
+		return compareInt(r.Values, value, func(have, want int64) bool { return have > want })
+	case corev1.NodeSelectorOpLt:
+		return compareInt(r.Values, value, func(have, want int64) bool { return have < want })
+	case corev1.NodeSelectorOpExists:
+		return true
+	default:
+		return true
+	}
+}
+
+func compareInt(wants []string, value string, cmp func(have, want int64) bool) bool {
+	if len(wants) != 1 {
+		return false
+	}
+	want, err := strconv.ParseInt(wants[0], 10, 64)
+	if err != nil {
+		return false
+	}
+	have, err := strconv.ParseInt(value, 10, 64)
+	return err == nil && cmp(have, want)
+}
+
+// InstanceTypes are the instance types that the pool's NodePools list, sorted. all is false when one of them leaves
+// the types open.
+func (p *Pool) InstanceTypes() (types []string, all bool) {
+	all = true
+	for _, o := range p.offers {
+		i := slices.IndexFunc(o.byKey[corev1.LabelInstanceTypeStable], func(r corev1.NodeSelectorRequirement) bool { return r.Operator == corev1.NodeSelectorOpIn })
+		if i < 0 {
+			all = false
+			continue
+		}
+		types = append(types, o.byKey[corev1.LabelInstanceTypeStable][i].Values...)
+	}
+	slices.Sort(types)
+	return slices.Compact(types), all
+}
+
+// UnofferedInstanceTypes are the instance types that the spec asks for and that no NodePool of the pool lists, sorted.
+func (p *Pool) UnofferedInstanceTypes(spec *corev1.PodSpec) []string {
+	offered, all := p.InstanceTypes()
+	if !all {
+		return nil
+	}
+	var strange []string
+	for _, r := range nodeRequirements(spec) {
+		if r.Key == corev1.LabelInstanceTypeStable && r.Operator == corev1.NodeSelectorOpIn {
+			strange = append(strange, slices.DeleteFunc(slices.Clone(r.Values), func(t string) bool { return slices.Contains(offered, t) })...)
+		}
+	}
+	slices.Sort(strange)
+	return slices.Compact(strange)
+}

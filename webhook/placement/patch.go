@@ -1,0 +1,33 @@
+package placement
+
+import (
+	"strconv"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+)
+
+// Patch collects the JSON patch operations of one object, in the order in which they apply.
+type Patch []jsonpatch.Operation
+
+// Add appends an "add" operation: it sets the member, or inserts before the element, that the pointer names.
+// The parent must exist in the document. value must not be changed afterwards.
+func (p *Patch) Add(pointer string, value any) {
+	*p = append(*p, jsonpatch.NewOperation("add", pointer, value))
+}
+
+// Pointer joins JSON pointer (RFC 6901) tokens to a base, escaping "~" and "/".
+func Pointer(base string, tokens ...string) string {
+	var b strings.Builder
+	b.WriteString(base)
+	for _, token := range tokens {
+		b.WriteByte('/')
+		b.WriteString(pointerEscaper.Replace(token))
+	}
+	return b.String()
+}
+
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+// Index joins an array index to a pointer.
+func Index(base string, i int) string { return base + "/" + strconv.Itoa(i) }

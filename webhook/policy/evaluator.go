@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
+)
+
+// Evaluator judges and fills objects by one configuration and one Snapshot. It is immutable: a change of either
+// makes a new one, off the request path.
+type Evaluator struct {
+	config     *config.WarmPoolConfiguration
+	facts      *cluster.Snapshot
+	pools      *placement.Pools
+	workspaces labels.Selector
+	exemptions []config.Exemption
+	// actions by pool name (empty: no pool), in the order of the table.
+	actions map[string][]config.Action
+}
+
+// New makes an Evaluator. now decides which exemptions apply. The error names what is wrong with the configuration;
+// a validated one gives none.
+func New(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, now time.Time) (*Evaluator, error) {
+	selector, err := metav1.LabelSelectorAsSelector(cfg.Workspaces.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("workspaces.selector: %w", err)
+	}
+	e := &Evaluator{
+		config: cfg, facts: facts, pools: placement.Compile(cfg, facts), workspaces: selector,
+		actions: make(map[string][]config.Action, len(cfg.Pools)+1),
+	}
+	for _, exemption := range cfg.Exemptions {
+		if exemption.ActiveAt(now) {
+			e.exemptions = append(e.exemptions, exemption)
+		}
+	}
+	e.actions[""] = e.actionsFor(nil)
+	for i := range cfg.Pools {
+		e.actions[cfg.Pools[i].Name] = e.actionsFor(cfg.Pools[i].Rules)
+	}
+	return e, nil
+}
+
+// actionsFor gives each rule's action: the pool's, else the configuration's, else the rule's own.
+func (e *Evaluator) actionsFor(poolRules map[string]config.Action) []config.Action {
+	actions := make([]config.Action, len(table))
+	for i, rule := range table {
+		actions[i] = rule.Action
+		if rule == workspacePoolConflict && e.config.Workspaces.OnConflict != "" {
+			actions[i] = e.config.Workspaces.OnConflict
+		}
+		for _, configured := range []map[string]config.Action{e.config.Rules, poolRules} {
+			if action, ok := configured[rule.ID]; ok {
+				actions[i] = action
+			}
+		}
+	}
+	return actions
+}
+
+// Pools are the pools as configured and as the cluster has them.
+func (e *Evaluator) Pools() *placement.Pools { return e.pools }
+
+// Facts is the Snapshot that the Evaluator judges by.
+func (e *Evaluator) Facts() *cluster.Snapshot { return e.facts }
+
+// IsWorkspace tells whether labels are those of a Workspace's pod or Deployment.
+func (e *Evaluator) IsWorkspace(podLabels map[string]string) bool {
+	return e.workspaces.Matches(labels.Set(podLabels))
+}
+
+// Mutate fills what is absent, rule by rule, in the Object, and returns the operations that do the same to its JSON.
+func (e *Evaluator) Mutate(o *Object) placement.Patch {
+	var patch placement.Patch
+	actions := e.actionsOf(o)
+	for i, rule := range table {
+		if rule.mutate != nil && e.applies(rule, actions[i], o) {
+			rule.mutate(o, &patch)
+		}
+	}
+	return patch
+}
+
+// Check returns the findings about the Object in the order of the table.
+func (e *Evaluator) Check(o *Object) []Finding {
+	var findings []Finding
+	actions := e.actionsOf(o)
+	for i, rule := range table {
+		if !e.applies(rule, actions[i], o) {
+			continue
+		}
+		for _, f := range rule.check(o) {
+			f.Rule = rule
+			f.Action = actions[i]
+			if f.atMost != "" {
+				f.Action = mildest(f.Action, f.atMost)
+			}
+			if f.Severity == "" {
+				f.Severity = rule.Severity
+			}
+			if f.Fix == "" {
+				f.Fix = rule.Fix
+			}
+			findings = append(findings, f)
+		}
+	}
+	return findings
+}
+
+// CheckUpdate returns the findings about an updated Object. What the old one had already, and no less of, is not
+// denied but warned about: old violations must not block labels, finalizers and step-by-step repair. Neither is
+// anything denied of an object that is being deleted or scaled to 0.
+func (e *Evaluator) CheckUpdate(o, old *Object) []Finding {
+	findings := e.Check(o)
+	passes := isLeaving(o)
+	var had map[string]int64
+	for i := range findings {
+		f := &findings[i]
+		if f.Action != config.Deny {
+			continue
+		}
+		if had == nil {
+			had = amounts(e.Check(old))
+		}
+		before, same := had[f.identity()]
+		if passes || same && f.amount <= before {
+			f.Action = config.Warn
+		}
+	}
+	return findings
+}
+
+func amounts(findings []Finding) map[string]int64 {
+	had := make(map[string]int64, len(findings))
+	for i := range findings {
+		id := findings[i].identity()
+		had[id] = max(had[id], findings[i].amount)
+	}
+	return had
+}
+
+func isLeaving(o *Object) bool {
+	if o.Deployment == nil {
+		return o.Pod.DeletionTimestamp != nil
+	}
+	return o.Deployment.DeletionTimestamp != nil || o.Deployment.Spec.Replicas != nil && *o.Deployment.Spec.Replicas == 0
+}
+
+func (e *Evaluator) actionsOf(o *Object) []config.Action {
+	if o.Pool == nil {
+		return e.actions[""]
+	}
+	return e.actions[o.Pool.Config.Name]
+}
+
+func (e *Evaluator) applies(rule *Rule, action config.Action, o *Object) bool {
+	return rule.Subject == o.Subject && action != config.Off && !e.exempt(rule, o)
+}
+
+// exempt looks for an exemption by the object's name; a Workspace pod, whose name is generated, goes by its
+// Workspace's name too.
+func (e *Evaluator) exempt(rule *Rule, o *Object) bool {
+	return slices.ContainsFunc(e.exemptions, func(x config.Exemption) bool {
+		return x.Namespace == o.Namespace && slices.Contains(x.Rules, rule.ID) &&
+			(x.Name == "" || x.Name == o.Name || o.Pod != nil && x.Name == o.Pod.Labels[workspaceNameLabel])
+	})
+}
+
+const workspaceNameLabel = "workspace.jupyter.org/workspace-name"

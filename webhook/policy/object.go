@@ -1,0 +1,132 @@
+package policy
+
+import (
+	"maps"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
+)
+
+// Object is a Workspace pod or a placeholder Deployment as rules see it. Pod and Deployment are shallow copies of
+// what was handed in: rules replace their parts and leave the original unchanged.
+type Object struct {
+	// Subject tells which of Deployment and Pod is set.
+	Subject    Subject
+	Deployment *appsv1.Deployment
+	Pod        *corev1.Pod
+	// Namespace and Name of the object; Name is empty for a pod that is still to get one.
+	Namespace, Name string
+	// Choice is the object's pool, or why it has none.
+	placement.Choice
+
+	// Meta and Spec are the pod's, or the pod template's.
+	Meta *metav1.ObjectMeta
+	Spec *corev1.PodSpec
+	// path and pointer lead to the pod, or to the pod template.
+	path    *field.Path
+	pointer string
+
+	facts  *cluster.Snapshot
+	config *config.WarmPoolConfiguration
+}
+
+// Pod makes the Object of a Workspace pod. namespace is the request's: pods from controllers carry none.
+func (e *Evaluator) Pod(pod *corev1.Pod, namespace string) *Object {
+	shallow := *pod
+	return &Object{
+		Subject: WorkspacePod, Pod: &shallow, Namespace: namespace, Name: pod.Name,
+		Choice: e.pools.ForPod(pod.Labels, &pod.Spec),
+		Meta:   &shallow.ObjectMeta, Spec: &shallow.Spec,
+		facts: e.facts, config: e.config,
+	}
+}
+
+// Placeholder makes the Object of a placeholder Deployment. namespace is the request's.
+func (e *Evaluator) Placeholder(d *appsv1.Deployment, namespace string) *Object {
+	shallow := *d
+	template := &shallow.Spec.Template
+	return &Object{
+		Subject: PlaceholderDeployment, Deployment: &shallow, Namespace: namespace, Name: d.Name,
+		Choice: e.pools.ForPlaceholder(d),
+		Meta:   &template.ObjectMeta, Spec: &template.Spec,
+		path: field.NewPath("spec", "template"), pointer: "/spec/template",
+		facts: e.facts, config: e.config,
+	}
+}
+
+// specPath is the field path of the pod spec or of a part of it.
+func (o *Object) specPath(parts ...string) *field.Path {
+	path := o.path.Child("spec")
+	for _, part := range parts {
+		path = path.Child(part)
+	}
+	return path
+}
+
+// specPointer is the JSON pointer of the pod spec.
+func (o *Object) specPointer() string { return o.pointer + "/spec" }
+
+// annotate sets an annotation of the pod (template).
+func (o *Object) annotate(patch *placement.Patch, key, value string) {
+	if len(o.Meta.Annotations) == 0 {
+		// metadata itself may be absent in a template.
+		if equality.Semantic.DeepEqual(*o.Meta, metav1.ObjectMeta{}) {
+			patch.Add(o.pointer+"/metadata", map[string]any{"annotations": map[string]string{key: value}})
+		} else {
+			patch.Add(o.pointer+"/metadata/annotations", map[string]string{key: value})
+		}
+	} else {
+		patch.Add(placement.Pointer(o.pointer+"/metadata/annotations", key), value)
+	}
+	annotations := maps.Clone(o.Meta.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	o.Meta.Annotations = annotations
+}
+
+// Labels that mark a Deployment as a placeholder beside placement.PoolLabel.
+const (
+	appLabel       = "app"
+	placeholderApp = "spaces-overprovisioning"
+)
+
+// IsPlaceholder tells whether the Deployment is a placeholder: labelled warmpool.sh/pool or
+// app=spaces-overprovisioning, or with pods of the placeholder PriorityClass, and not the Deployment of a Workspace,
+// which may carry a copy of the pool label.
+func (e *Evaluator) IsPlaceholder(d *appsv1.Deployment) bool {
+	if e.IsWorkspace(d.Labels) || e.IsWorkspace(d.Spec.Template.Labels) {
+		return false
+	}
+	return LooksLikePlaceholder(d, e.config.Placeholders.PriorityClassName)
+}
+
+// LooksLikePlaceholder is IsPlaceholder without the look at Workspaces' labels, for readers that have no Evaluator yet.
+func LooksLikePlaceholder(d *appsv1.Deployment, priorityClassName string) bool {
+	_, labelled := d.Labels[placement.PoolLabel]
+	return labelled || d.Labels[appLabel] == placeholderApp ||
+		d.Spec.Template.Spec.PriorityClassName == priorityClassName
+}
+
+// prePullPrefix names the init containers that pull Workspace images.
+const prePullPrefix = "pull-workspace-image"
+
+// prePullContainers are the indices of the init containers that pull Workspace images.
+func (o *Object) prePullContainers() []int {
+	var found []int
+	for i := range o.Spec.InitContainers {
+		if strings.HasPrefix(o.Spec.InitContainers[i].Name, prePullPrefix) {
+			found = append(found, i)
+		}
+	}
+	return found
+}

@@ -1,0 +1,122 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"warmpool.sh/webhook/config"
+)
+
+// Applies to: placeholder Deployments.
+// Requires: a required podAntiAffinity term on kubernetes.io/hostname that selects the Deployment's own pods.
+// Why: without it several placeholders share one node and the pool holds fewer warm nodes than it says; a selector that
+// misses the pods does nothing and shows no error. It is never filled: only its author knows what else it should keep apart.
+var placeholderAntiAffinity = &Rule{
+	ID:       "placeholder-anti-affinity",
+	Summary:  "A required podAntiAffinity term with topologyKey kubernetes.io/hostname selects the Deployment's own pods in their own namespace.",
+	Fix:      "Add a requiredDuringSchedulingIgnoredDuringExecution podAntiAffinity term with topologyKey kubernetes.io/hostname and a labelSelector that matches the pod template's labels.",
+	Subject:  PlaceholderDeployment,
+	Action:   config.Deny,
+	Severity: SeverityError,
+	check:    checkAntiAffinity,
+}
+
+func checkAntiAffinity(o *Object) []Finding {
+	path := o.specPath("affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+	if o.Spec.Affinity == nil || o.Spec.Affinity.PodAntiAffinity == nil {
+		return []Finding{required(path, "nothing keeps two placeholders off one node")}
+	}
+	anti := o.Spec.Affinity.PodAntiAffinity
+	if len(anti.RequiredDuringSchedulingIgnoredDuringExecution) == 0 {
+		return []Finding{required(path, "only preferred terms: the scheduler may still put two placeholders on one node")}
+	}
+	var faults []string
+	var unverified bool
+	for i := range anti.RequiredDuringSchedulingIgnoredDuringExecution {
+		fault, unknown := antiAffinityFault(o, &anti.RequiredDuringSchedulingIgnoredDuringExecution[i])
+		if fault == "" {
+			return nil
+		}
+		unverified = unverified || unknown
+		faults = append(faults, fmt.Sprintf("term %d: %s", i, fault))
+	}
+	if unverified {
+		return []Finding{notVerified(path, strings.Join(faults, "; "))}
+	}
+	return []Finding{required(path, "no term keeps the placeholder's own pods apart: "+strings.Join(faults, "; "))}
+}
+
+// antiAffinityFault says why the term does not keep the Deployment's own pods on different nodes; empty when it does.
+// unknown tells that a fact is missing to judge it.
+func antiAffinityFault(o *Object, term *corev1.PodAffinityTerm) (fault string, unknown bool) {
+	if term.TopologyKey != corev1.LabelHostname {
+		return fmt.Sprintf("topologyKey is %q, not %q", term.TopologyKey, corev1.LabelHostname), false
+	}
+	// A nil selector matches no pod, an empty one every pod.
+	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+	switch {
+	case term.LabelSelector == nil:
+		return "labelSelector is null, which matches no pod", false
+	case err != nil:
+		return fmt.Sprintf("labelSelector: %v", err), false
+	case !selector.Matches(labels.Set(o.Meta.Labels)):
+		return fmt.Sprintf("labelSelector %q does not match the pod template's labels {%s}", metav1.FormatLabelSelector(term.LabelSelector), labels.Set(o.Meta.Labels)), false
+	}
+	if fault := labelKeysFault(o, term); fault != "" {
+		return fault, false
+	}
+	return namespaceFault(o, term)
+}
+
+// podTemplateHash is added to pods by their ReplicaSet, another value for each revision.
+const podTemplateHash = "pod-template-hash"
+
+func labelKeysFault(o *Object, term *corev1.PodAffinityTerm) string {
+	if slices.Contains(term.MatchLabelKeys, podTemplateHash) {
+		return "matchLabelKeys has pod-template-hash: during a rollout old and new pods may share a node"
+	}
+	for _, key := range term.MismatchLabelKeys {
+		if _, ok := o.Meta.Labels[key]; ok || key == podTemplateHash {
+			return fmt.Sprintf("mismatchLabelKeys has %s, a label of the pods themselves: they do not keep each other away", key)
+		}
+	}
+	return ""
+}
+
+func namespaceFault(o *Object, term *corev1.PodAffinityTerm) (fault string, unknown bool) {
+	if len(term.Namespaces) == 0 && term.NamespaceSelector == nil || slices.Contains(term.Namespaces, o.Namespace) {
+		return "", false
+	}
+	fault = fmt.Sprintf("it looks only at namespaces [%s]%s, not at the pods' own namespace %s",
+		strings.Join(term.Namespaces, ", "), selectorSuffix(term.NamespaceSelector), o.Namespace)
+	if term.NamespaceSelector == nil {
+		return fault, false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(term.NamespaceSelector)
+	if err != nil {
+		return fmt.Sprintf("namespaceSelector: %v", err), false
+	}
+	ns := o.facts.Namespaces.Get(o.Namespace)
+	switch {
+	case selector.Empty():
+		return "", false
+	case ns == nil:
+		return fmt.Sprintf("the labels of namespace %s are not known", o.Namespace), true
+	case selector.Matches(labels.Set(ns.Labels)):
+		return "", false
+	default:
+		return fault, false
+	}
+}
+
+func selectorSuffix(selector *metav1.LabelSelector) string {
+	if selector == nil {
+		return ""
+	}
+	return " and those with labels " + metav1.FormatLabelSelector(selector)
+}

@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
+)
+
+// Applies to: placeholder Deployments.
+// Requires: exactly one pool, and required node affinity or a nodeSelector that keeps the pods in it.
+// Why: a placeholder outside its pool, or in two, keeps the wrong nodes warm and bills for them.
+var placeholderPool = &Rule{
+	ID:       "placeholder-pool",
+	Summary:  "Belongs to exactly one pool, and required node affinity or a nodeSelector pins it there; instance types that it names are offered by the pool's NodePools.",
+	Fix:      "Label the Deployment warmpool.sh/pool with its pool and let warmpool fill the node affinity.",
+	Subject:  PlaceholderDeployment,
+	Fills:    "required node affinity",
+	Action:   config.Deny,
+	Severity: SeverityError,
+	check:    checkPlaceholderPool,
+	mutate: func(o *Object, patch *placement.Patch) {
+		if o.Pool != nil {
+			o.Pool.Require(o.Spec, o.specPointer(), patch)
+		}
+	},
+}
+
+func checkPlaceholderPool(o *Object) []Finding {
+	if o.Pool == nil {
+		path := field.NewPath("metadata", "labels").Key(placement.PoolLabel)
+		return []Finding{invalid(path, o.Deployment.Labels[placement.PoolLabel], "the placeholder belongs to no pool: "+o.Problem)}
+	}
+	var findings []Finding
+	if missing := notOffered(o.Pool, o.Accelerators); len(missing) > 0 {
+		findings = append(findings, invalid(o.specPath("containers"), strings.Join(missing, ", "),
+			fmt.Sprintf("asks for %s, which pool %s does not offer", strings.Join(missing, " and "), o.Pool.Config.Name)).
+			withFix("Remove the resource, or label the Deployment with the pool that offers it."))
+	}
+	findings = append(findings, checkPinned(o)...)
+	return append(findings, checkInstanceTypes(o)...)
+}
+
+func notOffered(pool *placement.Pool, accelerators []string) []string {
+	return slices.DeleteFunc(slices.Clone(accelerators), func(name string) bool { return pool.Offers([]string{name}) })
+}
+
+func checkPinned(o *Object) []Finding {
+	fit := o.Pool.Fit(o.Spec)
+	label := poolRequirement(o.Pool)
+	var findings []Finding
+	for _, x := range fit.Excluded {
+		if x.Key == "" && !fit.Conflict {
+			continue // an empty term beside others matches nothing and does no harm
+		}
+		findings = append(findings, excludedFinding(o, x, "the placeholder would hold no node of pool "+o.Pool.Config.Name))
+	}
+	if fit.Conflict || fit.Pinned {
+		return findings
+	}
+	path := o.specPath("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+	if fit.Unrestricted {
+		findings = append(findings, required(path, fmt.Sprintf("nothing keeps the pods in pool %s: needs requiredDuringSchedulingIgnoredDuringExecution %s (preferred terms do not count)",
+			o.Pool.Config.Name, label)).withKey("unrestricted"))
+	}
+	for _, i := range fit.Loose {
+		findings = append(findings, required(path.Child("nodeSelectorTerms").Index(i), fmt.Sprintf("terms are ORed, and this one can be met outside pool %s: needs %s",
+			o.Pool.Config.Name, label)).withKey("unrestricted"))
+	}
+	return findings
+}
+
+// poolRequirement is the pool's requirement as text: karpenter.sh/nodepool In [spaces-gpu].
+func poolRequirement(pool *placement.Pool) string {
+	return fmt.Sprintf("%s In [%s]", pool.Requirement.Key, strings.Join(pool.Requirement.Values, ", "))
+}
+
+// excludedFinding reports a part of the node selection that no node of the pool can meet.
+func excludedFinding(o *Object, x placement.Exclusion, consequence string) Finding {
+	path := o.path.Child("spec").Child(x.Field())
+	if x.Key == "" {
+		return invalid(path, "{}", "an empty term matches no node: "+consequence).withKey("empty term")
+	}
+	return invalid(path, x.Key, fmt.Sprintf("its requirement on %s excludes pool %s: %s", x.Key, o.Pool.Config.Name, consequence)).
+		withFix(fmt.Sprintf("Remove the requirement on %s, or name the pool that is meant by the label %s.", x.Key, placement.PoolLabel))
+}
+
+func checkInstanceTypes(o *Object) []Finding {
+	strange := o.Pool.UnofferedInstanceTypes(o.Spec)
+	if len(strange) == 0 {
+		return nil
+	}
+	offered, _ := o.Pool.InstanceTypes()
+	path := o.specPath("affinity", "nodeAffinity").Key(corev1.LabelInstanceTypeStable)
+	return []Finding{invalid(path, strings.Join(strange, ", "),
+		fmt.Sprintf("pool %s offers only the instance types %s", o.Pool.Config.Name, strings.Join(offered, ", "))).
+		withFix("Name only instance types that the pool's NodePools list.").atMostWarn()}
+}

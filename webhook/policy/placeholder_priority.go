@@ -1,0 +1,81 @@
+package policy
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
+)
+
+// Applies to: placeholder Deployments.
+// Requires: a PriorityClass that exists, below every Workspace, above Karpenter's cut-off, that never preempts.
+// Why: a placeholder that is not below Workspaces never makes room for them; one that is too low counts as an empty
+// node for Karpenter 1.14 and later; a missing class means no pods at all.
+var placeholderPriority = &Rule{
+	ID:       "placeholder-priority",
+	Summary:  "The PriorityClass exists, is negative and below every Workspace's, above -33,554,432 (below it Karpenter 1.14 and later take the node for empty), and never preempts.",
+	Fix:      "Use a PriorityClass such as the shipped overprovisioning-placeholder (value -1000, preemptionPolicy Never).",
+	Subject:  PlaceholderDeployment,
+	Fills:    "priorityClassName",
+	Action:   config.Deny,
+	Severity: SeverityError,
+	check:    checkPriority,
+	mutate: func(o *Object, patch *placement.Patch) {
+		if o.Spec.PriorityClassName == "" {
+			o.Spec.PriorityClassName = o.config.Placeholders.PriorityClassName
+			patch.Add(o.specPointer()+"/priorityClassName", o.Spec.PriorityClassName)
+		}
+	},
+}
+
+// emptyNodePriority is where Karpenter's eviction cost reaches 0: at or below it a node counts as empty.
+const emptyNodePriority = -33_554_432
+
+func checkPriority(o *Object) []Finding {
+	path := o.specPath("priorityClassName")
+	name := o.Spec.PriorityClassName
+	if name == "" {
+		return []Finding{required(path, fmt.Sprintf("without a PriorityClass the placeholder has the priority of a Workspace; needs %q", o.config.Placeholders.PriorityClassName))}
+	}
+	classes := o.facts.PriorityClasses
+	if !classes.Known() {
+		return []Finding{notVerified(path, "PriorityClasses: "+classes.Reason())}
+	}
+	class := classes.Get(name)
+	if class == nil {
+		return []Finding{invalid(path, name, "this PriorityClass does not exist: no pod of the placeholder could be created")}
+	}
+	var findings []Finding
+	add := func(message string) {
+		findings = append(findings, invalid(path, name, message).withKey(message))
+	}
+	workspaces := workspacePriority(o)
+	switch {
+	case class.Value <= emptyNodePriority:
+		add(fmt.Sprintf("its value %d is not above %d: Karpenter takes the node for empty and removes it", class.Value, emptyNodePriority))
+	case class.Value >= 0 || class.Value >= workspaces:
+		add(fmt.Sprintf("its value %d is not below 0 and below the Workspaces' %d: no Workspace could take the placeholder's place", class.Value, workspaces))
+	}
+	if class.PreemptionPolicy == nil || *class.PreemptionPolicy != corev1.PreemptNever {
+		add("its preemptionPolicy is not Never: placeholders would evict pods of lower priority")
+	}
+	return findings
+}
+
+// workspacePriority is the priority of pods that name no class, as Workspaces' do: the global default class's, else 0.
+func workspacePriority(o *Object) int32 {
+	var global *schedulingv1.PriorityClass
+	for _, class := range o.facts.PriorityClasses.All() {
+		// Of several, which a race can leave, the API server takes the lowest.
+		if class.GlobalDefault && (global == nil || class.Value < global.Value) {
+			global = class
+		}
+	}
+	if global == nil {
+		return 0
+	}
+	return global.Value
+}

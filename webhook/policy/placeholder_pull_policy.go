@@ -1,0 +1,48 @@
+package policy
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"warmpool.sh/webhook/config"
+)
+
+// Applies to: placeholder Deployments, their pre-pull containers.
+// Requires: imagePullPolicy IfNotPresent.
+// Why: Never pulls nothing, and Always asks the registry at each start, also when it is down.
+var placeholderPullPolicy = &Rule{
+	ID:       "placeholder-pull-policy",
+	Summary:  "Pre-pull containers have imagePullPolicy IfNotPresent.",
+	Fix:      "Set imagePullPolicy: IfNotPresent on the pre-pull container.",
+	Subject:  PlaceholderDeployment,
+	Action:   config.Warn,
+	Severity: SeverityWarning,
+	check:    checkPullPolicy,
+}
+
+func checkPullPolicy(o *Object) []Finding {
+	var findings []Finding
+	for _, i := range o.prePullContainers() {
+		c := &o.Spec.InitContainers[i]
+		path := o.specPath("initContainers").Index(i).Child("imagePullPolicy")
+		switch pullPolicy(c) {
+		case corev1.PullNever:
+			findings = append(findings, invalid(path, corev1.PullNever, "the image is never pulled, so nothing gets warm").withKey(c.Name))
+		case corev1.PullAlways:
+			findings = append(findings, invalid(path, corev1.PullAlways, "the registry is asked at each start, and the placeholder waits while it is down").withKey(c.Name))
+		case corev1.PullIfNotPresent:
+		}
+	}
+	return findings
+}
+
+// pullPolicy is the container's pull policy, or the one that the API server gives where it is not set.
+func pullPolicy(c *corev1.Container) corev1.PullPolicy {
+	switch {
+	case c.ImagePullPolicy != "":
+		return c.ImagePullPolicy
+	case tagOf(c.Image) == "latest":
+		return corev1.PullAlways
+	default:
+		return corev1.PullIfNotPresent
+	}
+}

@@ -1,0 +1,88 @@
+package policy
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
+)
+
+// Applies to: placeholder Deployments.
+// Requires: a rolling update with maxSurge 0, or Recreate.
+// Why: placeholders never share a node, so every surge pod needs one more node; where there is none the rollout hangs.
+var placeholderRollout = &Rule{
+	ID:       "placeholder-rollout",
+	Summary:  "Rolls out with maxSurge 0 and maxUnavailable at least 1, or by Recreate: a surge pod needs one more node.",
+	Fix:      "Set strategy.rollingUpdate to maxSurge: 0, maxUnavailable: 1.",
+	Subject:  PlaceholderDeployment,
+	Fills:    "strategy, where it is the API server's default",
+	Action:   config.Warn,
+	Severity: SeverityWarning,
+	check:    checkRollout,
+	mutate:   fillRollout,
+}
+
+// apiDefault is maxSurge and maxUnavailable where nobody set them.
+var apiDefault = intstr.FromString("25%")
+
+func rollout(d *appsv1.Deployment) (surge, unavailable intstr.IntOrString, recreate bool) {
+	surge, unavailable = apiDefault, apiDefault
+	if r := d.Spec.Strategy.RollingUpdate; r != nil {
+		if r.MaxSurge != nil {
+			surge = *r.MaxSurge
+		}
+		if r.MaxUnavailable != nil {
+			unavailable = *r.MaxUnavailable
+		}
+	}
+	return surge, unavailable, d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
+}
+
+func fillRollout(o *Object, patch *placement.Patch) {
+	surge, unavailable, recreate := rollout(o.Deployment)
+	if recreate || surge != apiDefault || unavailable != apiDefault {
+		return
+	}
+	zero, one := intstr.FromInt32(0), intstr.FromInt32(1)
+	strategy := &o.Deployment.Spec.Strategy
+	filled := &appsv1.RollingUpdateDeployment{MaxSurge: &zero, MaxUnavailable: &one}
+	switch {
+	case strategy.Type == "" && strategy.RollingUpdate == nil:
+		patch.Add("/spec/strategy", appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: filled})
+	case strategy.RollingUpdate == nil:
+		patch.Add("/spec/strategy/rollingUpdate", filled)
+	default:
+		patch.Add("/spec/strategy/rollingUpdate/maxSurge", zero)
+		patch.Add("/spec/strategy/rollingUpdate/maxUnavailable", one)
+		if strategy.Type == "" {
+			patch.Add("/spec/strategy/type", appsv1.RollingUpdateDeploymentStrategyType)
+		}
+	}
+	strategy.Type, strategy.RollingUpdate = appsv1.RollingUpdateDeploymentStrategyType, filled
+}
+
+func checkRollout(o *Object) []Finding {
+	surge, _, recreate := rollout(o.Deployment)
+	if recreate {
+		return nil
+	}
+	replicas := 1
+	if o.Deployment.Spec.Replicas != nil {
+		replicas = int(*o.Deployment.Spec.Replicas)
+	}
+	path := field.NewPath("spec", "strategy", "rollingUpdate", "maxSurge")
+	extra, err := intstr.GetScaledValueFromIntOrPercent(&surge, replicas, true)
+	switch {
+	case err != nil:
+		return []Finding{invalid(path, surge.String(), "is neither a number nor a percentage")}
+	case extra <= 0:
+		return nil
+	}
+	f := invalid(path, surge.String(), fmt.Sprintf("a rollout of %d placeholders needs %d more nodes, or hangs where there are none", replicas, extra))
+	f.amount = int64(extra)
+	return []Finding{f}
+}

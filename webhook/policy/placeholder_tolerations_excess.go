@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
+)
+
+// Applies to: placeholder Deployments.
+// Requires: no toleration for taints that no node of the pool has, and none for all taints at once.
+// Why: such a placeholder can hold sick or foreign nodes, and one that tolerates karpenter.sh/disrupted is not drained.
+var placeholderTolerationsExcess = &Rule{
+	ID:       "placeholder-tolerations-excess",
+	Summary:  "No toleration for taints that no node of the pool has, and no toleration without a key.",
+	Fix:      "Remove the toleration from the pod template.",
+	Subject:  PlaceholderDeployment,
+	Action:   config.Warn,
+	Severity: SeverityWarning,
+	check:    checkTolerationsExcess,
+}
+
+// The API server gives these to every pod.
+var defaultTolerations = []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable}
+
+func checkTolerationsExcess(o *Object) []Finding {
+	if o.Pool == nil {
+		return nil
+	}
+	var findings []Finding
+	for i := range o.Spec.Tolerations {
+		t := &o.Spec.Tolerations[i]
+		path := o.specPath("tolerations").Index(i)
+		switch {
+		case t.Key == "":
+			findings = append(findings, invalid(path, tolerationText(t), "tolerates every taint, those of sick and foreign nodes too").withKey(tolerationText(t)))
+		case slices.Contains(defaultTolerations, t.Key), hasTaintFor(o.Pool, t):
+		case len(o.Pool.Unknown) > 0:
+			findings = append(findings, notVerified(path, strings.Join(o.Pool.Unknown, "; ")))
+		default:
+			findings = append(findings, invalid(path, tolerationText(t), fmt.Sprintf("no node of pool %s has such a taint", o.Pool.Config.Name)).withKey(tolerationText(t)))
+		}
+	}
+	return findings
+}
+
+func hasTaintFor(pool *placement.Pool, t *corev1.Toleration) bool {
+	for i := range pool.NodeTaints {
+		if placement.Tolerates(t, &pool.NodeTaints[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// tolerationText writes a toleration as the taints that it covers: KEY=VALUE:EFFECT, with * for "any".
+func tolerationText(t *corev1.Toleration) string {
+	text := t.Key
+	if text == "" {
+		text = "*"
+	}
+	if t.Operator != corev1.TolerationOpExists {
+		text += "=" + t.Value
+	}
+	if t.Effect != "" {
+		text += ":" + string(t.Effect)
+	}
+	return text
+}

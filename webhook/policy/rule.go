@@ -1,0 +1,131 @@
+package policy
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
+)
+
+// Severity is how bad a finding is in an audit.
+type Severity string
+
+// The severities, worst first.
+const (
+	SeverityError   Severity = "error"
+	SeverityWarning Severity = "warning"
+	SeverityInfo    Severity = "info"
+)
+
+// Subject is the kind of object that a rule judges.
+type Subject string
+
+// The subjects of rules.
+const (
+	PlaceholderDeployment Subject = "placeholder Deployment"
+	WorkspacePod          Subject = "Workspace pod"
+)
+
+// Rule is one thing that must hold, with what to do when it does not.
+type Rule struct {
+	// ID is stable and is printed with every finding.
+	ID string
+	// Summary is one sentence that says what must hold.
+	Summary string
+	// Fix says in the imperative what to do about a finding; it ends with a full stop.
+	Fix string
+	// Subject is what the rule judges.
+	Subject Subject
+	// Fills tells that Mutate sets what is absent, in words; empty without Mutate.
+	Fills string
+	// Action is what becomes of findings at admission unless the configuration says otherwise.
+	Action config.Action
+	// Severity is what an audit reports.
+	Severity Severity
+
+	// check returns the findings; it must not change the object.
+	check func(*Object) []Finding
+	// mutate fills what is absent or still the API server's default, in the object and in the patch alike. It replaces
+	// parts of the object and never writes through its pointers, slices and maps.
+	mutate func(*Object, *placement.Patch)
+}
+
+// Finding is one violation of a rule.
+type Finding struct {
+	// Rule that was violated.
+	Rule *Rule
+	// Action in force at admission: the configured one, at most the finding's cap.
+	Action config.Action
+	// Severity of the finding, the rule's unless the finding is milder.
+	Severity Severity
+	// Error has the field path, the kind of fault, the value and the message with its numbers.
+	Error *field.Error
+	// Fix is the rule's unless the finding knows better.
+	Fix string
+
+	// atMost caps the action: what cannot be judged, or holds in part, is no reason to deny.
+	atMost config.Action
+	// key tells findings of one rule apart where the field path does not, or where the path is an index that moves.
+	key string
+	// amount is how much is wrong, where that can grow; an update is denied when it did.
+	amount int64
+}
+
+// identity of a violation across an update.
+func (f *Finding) identity() string {
+	key := f.key
+	if key == "" {
+		key = f.Error.Field
+	}
+	return f.Rule.ID + " " + key
+}
+
+// atMostWarn marks findings that are no reason to deny.
+func (f Finding) atMostWarn() Finding {
+	f.atMost = config.Warn
+	return f
+}
+
+// milder lowers the finding's severity.
+func (f Finding) milder(s Severity) Finding {
+	f.Severity = s
+	return f
+}
+
+// withKey names the violation for comparisons across an update.
+func (f Finding) withKey(key string) Finding {
+	f.key = key
+	return f
+}
+
+// withFix replaces the rule's fix by a more exact one.
+func (f Finding) withFix(fix string) Finding {
+	f.Fix = fix
+	return f
+}
+
+func invalid(path *field.Path, value any, message string) Finding {
+	return Finding{Error: field.Invalid(path, value, message)}
+}
+
+func required(path *field.Path, message string) Finding {
+	return Finding{Error: field.Required(path, message)}
+}
+
+// notVerified is the finding of a rule that lacks a fact: said aloud, never a denial.
+func notVerified(path *field.Path, why string) Finding {
+	return Finding{
+		Error: field.Forbidden(path, "not verified: "+why),
+		Fix:   "Check it by hand, or make the missing facts readable.",
+		key:   "not verified",
+	}.atMostWarn().milder(SeverityInfo)
+}
+
+var strictness = map[config.Action]int{config.Off: 0, config.Audit: 1, config.Warn: 2, config.Deny: 3}
+
+func mildest(a, b config.Action) config.Action {
+	if strictness[a] <= strictness[b] {
+		return a
+	}
+	return b
+}

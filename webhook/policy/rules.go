@@ -1,0 +1,38 @@
+package policy
+
+import "slices"
+
+// table is every rule, in the order of findings and of the documentation.
+var table = []*Rule{
+	placeholderAntiAffinity,
+	placeholderPool,
+	placeholderTolerations,
+	placeholderTolerationsExcess,
+	placeholderPriority,
+	placeholderGracePeriod,
+	placeholderDoNotDisrupt,
+	placeholderRollout,
+	placeholderAccelerator,
+	placeholderQOS,
+	placeholderImageTag,
+	placeholderPullPolicy,
+	placeholderPullCommand,
+	placeholderNamespace,
+
+	workspacePoolAffinity,
+	workspaceTolerations,
+	workspacePoolConflict,
+	workspaceNoPool,
+}
+
+// Rules are all rules in the order of the table.
+func Rules() []*Rule { return slices.Clone(table) }
+
+// IDs are the ids of all rules in the order of the table.
+func IDs() []string {
+	ids := make([]string, len(table))
+	for i, rule := range table {
+		ids[i] = rule.ID
+	}
+	return ids
+}

@@ -1,0 +1,44 @@
+package policy
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
+)
+
+// Applies to: Workspace pods.
+// Requires: node selection and pool label that agree with the pool the pod belongs to.
+// Why: what the user chose is respected, so such a pod starts cold; somebody should know.
+var workspacePoolConflict = &Rule{
+	ID:       "workspace-pool-conflict",
+	Summary:  "The pod's own node selection and pool label do not exclude the pool it belongs to.",
+	Fix:      "Remove the pod's own node selection, or name its pool by the Workspace's label warmpool.sh/pool.",
+	Subject:  WorkspacePod,
+	Action:   config.Warn,
+	Severity: SeverityWarning,
+	check:    checkWorkspaceConflict,
+}
+
+func checkWorkspaceConflict(o *Object) []Finding {
+	if o.Pool == nil {
+		return nil
+	}
+	var findings []Finding
+	if o.Problem != "" {
+		findings = append(findings, invalid(field.NewPath("metadata", "labels").Key(placement.PoolLabel), o.Meta.Labels[placement.PoolLabel],
+			fmt.Sprintf("%s; taken for pool %s", o.Problem, o.Pool.Config.Name)).atMostWarn())
+	}
+	fit := o.Pool.Fit(o.Spec)
+	for _, x := range fit.Excluded {
+		switch {
+		case fit.Conflict:
+			findings = append(findings, excludedFinding(o, x, "left where the user put it"))
+		case x.Key != "":
+			findings = append(findings, excludedFinding(o, x, "by this term it may start on a cold node").atMostWarn())
+		}
+	}
+	return findings
+}

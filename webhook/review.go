@@ -1,0 +1,99 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
+)
+
+// maxReviewBytes bounds a request's body: an object of the API server's limit (3 MiB) twice, old and new, and its envelope.
+const maxReviewBytes = 7 << 20
+
+// review is an AdmissionReview whose objects are decoded in the same pass as the envelope. What it leaves out is not read.
+type review[T any] struct {
+	metav1.TypeMeta `json:",inline"`
+	Request         *request[T] `json:"request"`
+}
+
+// request is the part of an AdmissionRequest that warmpool goes by.
+type request[T any] struct {
+	UID         types.UID               `json:"uid"`
+	Kind        metav1.GroupVersionKind `json:"kind"`
+	SubResource string                  `json:"subResource"`
+	Name        string                  `json:"name"`
+	Namespace   string                  `json:"namespace"`
+	Operation   admissionv1.Operation   `json:"operation"`
+	Object      *T                      `json:"object"`
+	OldObject   *T                      `json:"oldObject"`
+	DryRun      bool                    `json:"dryRun"`
+}
+
+// httpError is a request that is no admission review; the API server then goes by the failure policy.
+type httpError struct {
+	code    int
+	message string
+}
+
+func (e *httpError) Error() string { return e.message }
+
+func badRequest(format string, args ...any) error {
+	return &httpError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// readReview reads and decodes the body. The error is an *httpError with a 4xx code.
+func readReview[T any](w http.ResponseWriter, r *http.Request) (*request[T], error) {
+	if r.Method != http.MethodPost {
+		return nil, &httpError{http.StatusMethodNotAllowed, "send an AdmissionReview by POST"}
+	}
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return nil, &httpError{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	var in review[T]
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &in); err != nil {
+		return nil, badRequest("not an AdmissionReview: %v", err)
+	}
+	if in.APIVersion != "admission.k8s.io/v1" || in.Kind != "AdmissionReview" {
+		return nil, badRequest("apiVersion and kind must be admission.k8s.io/v1 AdmissionReview, got %.100q %.100q", in.APIVersion, in.Kind)
+	}
+	if in.Request == nil || in.Request.UID == "" {
+		return nil, badRequest("the AdmissionReview has no request, or its request no uid")
+	}
+	return in.Request, nil
+}
+
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	var body bytes.Buffer
+	if n := r.ContentLength; n > 0 && n <= maxReviewBytes {
+		body.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, maxReviewBytes))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, &httpError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the AdmissionReview is larger than %d bytes", tooLarge.Limit)}
+	case err != nil:
+		return nil, badRequest("read the AdmissionReview: %v", err)
+	}
+	return body.Bytes(), nil
+}
+
+// answer writes the AdmissionReview of a response.
+func answer(w io.Writer, response *admissionv1.AdmissionResponse) error {
+	return json.NewEncoder(w).Encode(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Response: response,
+	})
+}

@@ -1,0 +1,68 @@
+package webhook
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
+	"warmpool.sh/webhook/policy"
+)
+
+// Verdict is what admission says about one object.
+type Verdict struct {
+	// Pool is the name of the object's pool; empty when it has none.
+	Pool string
+	// Patch fills what is absent; empty when there is nothing to change.
+	Patch placement.Patch
+	// Findings about the object as patched.
+	Findings []policy.Finding
+}
+
+// Denied tells whether some finding denies the object.
+func (v *Verdict) Denied() bool {
+	for i := range v.Findings {
+		if v.Findings[i].Action == config.Deny {
+			return true
+		}
+	}
+	return false
+}
+
+// JudgePod places a Workspace pod that is about to be created and judges it. namespace is the request's.
+func JudgePod(e *policy.Evaluator, pod *corev1.Pod, namespace string) Verdict {
+	o := e.Pod(pod, namespace)
+	patch := e.Mutate(o)
+	return Verdict{Pool: poolName(o), Patch: patch, Findings: e.Check(o)}
+}
+
+// MutatePlaceholder fills a placeholder Deployment; one that is being deleted is left alone. The Object returned is the
+// Deployment as filled.
+func MutatePlaceholder(e *policy.Evaluator, d *appsv1.Deployment, namespace string) (*policy.Object, placement.Patch) {
+	o := e.Placeholder(d, namespace)
+	if d.DeletionTimestamp != nil {
+		return o, nil
+	}
+	return o, e.Mutate(o)
+}
+
+// ValidatePlaceholder judges a placeholder Deployment as it is; old is nil at CREATE.
+func ValidatePlaceholder(e *policy.Evaluator, o *policy.Object, old *appsv1.Deployment) []policy.Finding {
+	if old == nil {
+		return e.Check(o)
+	}
+	return e.CheckUpdate(o, e.Placeholder(old, o.Namespace))
+}
+
+// JudgePlaceholder is both: what becomes of a placeholder Deployment that somebody applies.
+func JudgePlaceholder(e *policy.Evaluator, d, old *appsv1.Deployment, namespace string) Verdict {
+	o, patch := MutatePlaceholder(e, d, namespace)
+	return Verdict{Pool: poolName(o), Patch: patch, Findings: ValidatePlaceholder(e, o, old)}
+}
+
+func poolName(o *policy.Object) string {
+	if o.Pool == nil {
+		return ""
+	}
+	return o.Pool.Config.Name
+}

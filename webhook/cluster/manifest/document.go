@@ -1,0 +1,203 @@
+package manifest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// document is one YAML or JSON document of a file.
+type document struct {
+	text  []byte
+	line  int    // of the file, from 1, where the text starts
+	place string // for messages
+}
+
+// readFile reads the objects of one file. It goes on after a broken document, to report all of them.
+func readFile(path string, stdin io.Reader) (objects []Object, errs []error) {
+	file := display(path)
+	data, err := content(path, stdin)
+	if err != nil {
+		return nil, []error{err}
+	}
+	documents, err := split(data)
+	if err != nil {
+		return nil, []error{fmt.Errorf("%s, %w", file, err)}
+	}
+	number := 1
+	for _, doc := range documents {
+		doc.place = place(file, number)
+		found, empty, err := decode(doc)
+		if empty {
+			continue
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s%w", doc.place, err))
+		}
+		for _, item := range found {
+			if err := check(item.Object); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %s%w", doc.place, item.path, err))
+				continue
+			}
+			setDefaultNamespace(item.Unstructured)
+			objects = append(objects, Object{Unstructured: item.Unstructured, File: file, Document: number})
+		}
+		if len(errs) > maxErrors {
+			return nil, errs
+		}
+		number++
+	}
+	if number == 1 {
+		errs = append(errs, fmt.Errorf("%s: holds no object; write one or leave the file out", file))
+	}
+	return objects, errs
+}
+
+// split cuts a file at the "---" lines and between JSON objects that follow each other.
+func split(data []byte) ([]document, error) {
+	data = append(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), '\n')
+	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	var documents []document
+	rest, line := data, 1
+	for {
+		text, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w; begin a document with a line that holds only ---", line+badSeparator(rest), err)
+		}
+		if at := bytes.Index(rest, bytes.TrimRight(text, "\n")); at > 0 {
+			line += bytes.Count(rest[:at], []byte("\n"))
+			rest = rest[at:]
+		}
+		documents = append(documents, splitJSON(document{text: text, line: line})...)
+	}
+}
+
+// badSeparator counts the lines before the one that the library refused without saying where.
+func badSeparator(text []byte) int {
+	number := 0
+	for line := range bytes.Lines(text) {
+		after, found := bytes.CutPrefix(line, []byte("---"))
+		after = bytes.TrimSpace(after)
+		if found && len(after) > 0 && after[0] != '#' {
+			break
+		}
+		number++
+	}
+	return number
+}
+
+// splitJSON cuts objects that follow each other, as jq writes them. What is not JSON is left whole.
+func splitJSON(doc document) []document {
+	if !yaml.IsJSONBuffer(doc.text) {
+		return []document{doc}
+	}
+	decoder := json.NewDecoder(bytes.NewReader(doc.text))
+	var documents []document
+	for {
+		start := decoder.InputOffset()
+		rest := document{text: doc.text[start:], line: doc.line + bytes.Count(doc.text[:start], []byte("\n"))}
+		var object json.RawMessage
+		switch err := decoder.Decode(&object); {
+		case errors.Is(err, io.EOF):
+			return documents
+		case err != nil:
+			return append(documents, rest)
+		}
+		documents = append(documents, document{text: object, line: rest.line})
+	}
+}
+
+// item is an object of a document and the path that leads to it, such as "items[2]."; empty when it is no list's.
+type item struct {
+	*unstructured.Unstructured
+	path string
+}
+
+// decode reads the objects of a document; List kinds give their items. A document without content is empty. The error
+// goes behind the place.
+func decode(doc document) (items []item, empty bool, err error) {
+	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().
+		Stream(bytes.NewReader(doc.text), doc.place).Do().Infos()
+	if err != nil {
+		return nil, false, explain(doc, err)
+	}
+	for _, info := range infos {
+		if items, err = flatten(items, info.Object, ""); err != nil {
+			return nil, false, explain(doc, err)
+		}
+	}
+	return items, len(infos) == 0, nil
+}
+
+// flatten appends the items of lists, and of lists among them, which the builder's own Flatten does not take.
+func flatten(items []item, object runtime.Object, path string) ([]item, error) {
+	switch o := object.(type) {
+	case *unstructured.UnstructuredList:
+		for i := range o.Items {
+			var err error
+			if items, err = flatten(items, &o.Items[i], fmt.Sprintf("%sitems[%d].", path, i)); err != nil {
+				return nil, err
+			}
+		}
+		return items, nil
+	case *unstructured.Unstructured:
+		if !o.IsList() {
+			return append(items, item{o, path}), nil
+		}
+		list, err := o.ToList()
+		if err != nil {
+			return nil, fmt.Errorf("%sitems: %w", path, err)
+		}
+		return flatten(items, list, path)
+	default:
+		return nil, fmt.Errorf("not an object but %T", object)
+	}
+}
+
+var errNotObject = errors.New("not a Kubernetes object; it needs apiVersion, kind and metadata")
+
+var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
+
+// explain finds out what is wrong with a document that the builder refused: its errors name no line of the file and no
+// field, and some repeat the whole object, which may hold secrets.
+func explain(doc document, refused error) error {
+	var parsed any
+	if err := yaml.Unmarshal(doc.text, &parsed); err != nil {
+		if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
+			if line, err := strconv.Atoi(found[1]); err == nil {
+				return fmt.Errorf(", line %d: neither YAML nor JSON: %s", doc.line+line-1, found[2])
+			}
+		}
+		return fmt.Errorf(", from line %d: neither YAML nor JSON: %w", doc.line, err)
+	}
+	object, ok := parsed.(map[string]any)
+	if !ok {
+		return fmt.Errorf(", line %d: %w", doc.line, errNotObject)
+	}
+	if err := check(object); err != nil {
+		return fmt.Errorf(": %w", err)
+	}
+	items, ok := object["items"].([]any)
+	if !ok {
+		return errors.New(": items: want a list of objects (- value)")
+	}
+	for i, item := range items {
+		if _, ok := item.(map[string]any); !ok {
+			return fmt.Errorf(": items[%d]: %w", i, errNotObject)
+		}
+	}
+	return fmt.Errorf(": cannot be read as Kubernetes objects: %w", refused)
+}

@@ -1,0 +1,113 @@
+// Package manifest reads files as a cluster: Kubernetes objects in YAML or JSON from files, folders and standard input.
+//
+// paths -> files (source.go) -> documents -> objects by cli-runtime's builder (document.go), each checked against the
+// kinds that Kubernetes knows (kinds.go) -> one Snapshot (snapshot.go). Nothing is contacted. Every error names file,
+// document and, where there is one, the field; several are joined.
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"warmpool.sh/webhook/cluster"
+)
+
+// maxErrors is where reading stops: nobody corrects more at once, and a hostile file must not make millions.
+const maxErrors = 20
+
+// Object is one object of a manifest and where it stands.
+type Object struct {
+	*unstructured.Unstructured
+	// File is the path as given (joined with the folder's path), or "standard input".
+	File string
+	// Document counts the documents of the file from 1, without those that are empty or hold only comments.
+	// The items of a List carry the number of the List's document.
+	Document int
+}
+
+// String names the object for messages, such as "pods.yaml, document 2 (Pod team-a/w1)".
+func (o Object) String() string {
+	name := o.GetName()
+	if name == "" && o.GetGenerateName() != "" {
+		name = o.GetGenerateName() + "*"
+	}
+	if o.GetNamespace() != "" && name != "" {
+		name = o.GetNamespace() + "/" + name
+	}
+	if name != "" {
+		name = " " + name
+	}
+	return fmt.Sprintf("%s (%s%s)", place(o.File, o.Document), o.GetKind(), name)
+}
+
+func place(file string, document int) string {
+	return fmt.Sprintf("%s, document %d", file, document)
+}
+
+// Objects reads the objects of all paths in the order of the arguments, files of a folder by name. A path is a file, a
+// folder (read with its subfolders, but not hidden ones: .json, .yaml and .yml files) or "-" for stdin. Namespaced
+// objects without a namespace get "default". Objects of API groups that are not Kubernetes's own are kept as they are.
+func Objects(paths []string, stdin io.Reader) ([]Object, error) {
+	files, errs := expand(paths)
+	var objects []Object
+	for _, file := range files {
+		if len(errs) >= maxErrors {
+			break
+		}
+		found, err := readFile(file, stdin)
+		objects = append(objects, found...)
+		errs = append(errs, err...)
+	}
+	errs = append(errs, duplicates(objects)...)
+	if len(errs) > 0 {
+		return nil, join(errs)
+	}
+	return objects, nil
+}
+
+// Read reads the objects of all paths as Objects does, and makes a Snapshot of them as Snapshot does.
+func Read(paths []string, stdin io.Reader) (*cluster.Snapshot, []Object, error) {
+	objects, err := Objects(paths, stdin)
+	if err != nil {
+		return nil, nil, err
+	}
+	snapshot, err := Snapshot(objects)
+	if err != nil {
+		return nil, nil, err
+	}
+	return snapshot, objects, nil
+}
+
+// duplicates reports objects that stand in two places: which of the two is meant, nobody can know.
+func duplicates(objects []Object) []error {
+	type identity struct {
+		kind            schema.GroupKind
+		namespace, name string
+	}
+	var errs []error
+	first := map[identity]Object{}
+	for _, o := range objects {
+		if o.GetName() == "" {
+			continue
+		}
+		id := identity{o.GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName()}
+		if earlier, twice := first[id]; twice {
+			errs = append(errs, fmt.Errorf("%s: the same object is in %s; remove one of them",
+				o, place(earlier.File, earlier.Document)))
+			continue
+		}
+		first[id] = o
+	}
+	return errs
+}
+
+func join(errs []error) error {
+	if len(errs) > maxErrors {
+		errs = append(errs[:maxErrors:maxErrors], errors.New("and more; correct these first"))
+	}
+	return errors.Join(errs...)
+}

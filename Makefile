@@ -1,0 +1,51 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+# Long enough for the first run on a machine, which compiles etcd and the Kubernetes programs.
+TIMEOUT ?= 60m
+FUZZTIME ?= 1m
+# A semantic version whether or not there is a tag, or even a git repository: component-base refuses others.
+VERSION ?= $(shell git describe --tags --dirty --match='v[0-9]*' 2>/dev/null \
+	|| echo v0.0.0+$$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown))
+
+TOOL := $(GO) tool -modfile=test/tools/go.mod
+LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(VERSION)
+
+.PHONY: help build run test e2e lint bench fuzz docs clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build bin/warmpool
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/warmpool ./cmd/warmpool
+
+run: ## Try warmpool on a real API server; ONCE=1 ends after the tour, FULL=1 runs pods too
+	$(GO) run ./test/tour $(if $(ONCE),-once) $(if $(FULL),-full)
+
+test: ## Run all tests but e2e; RACE=1 looks for data races
+	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./...
+
+e2e: ## Run the tests that need more than an API server
+	$(GO) test -tags e2e $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/e2e/...
+
+lint: ## Run the linters and check that the go.mod files are tidy
+	$(GO) mod tidy -diff
+	$(GO) -C test/tools mod tidy -diff
+	$(TOOL) golangci-lint run ./...
+
+bench: ## Measure the handlers against a no-op and against the framework's default path
+	$(GO) test -run '^$$' -bench . -benchmem -timeout $(TIMEOUT) ./test/bench/...
+
+fuzz: ## Run each fuzz target for FUZZTIME=1m
+	@grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | LC_ALL=C sort | while IFS=: read -r file func; do \
+		echo "== $${file%/*} $${func#func }"; \
+		$(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$${file%/*}" </dev/null || exit 1; \
+	done
+
+docs: ## Write the generated parts of the README anew
+	$(GO) test ./cmd/warmpool -run '^TestREADME$$' -update
+
+clean: ## Remove what the other targets made
+	rm -rf bin

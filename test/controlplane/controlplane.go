@@ -1,7 +1,11 @@
 // Package controlplane runs a real Kubernetes control plane as child processes,
 // without containers and without root: etcd and kube-apiserver always, and
 // kube-controller-manager, kube-scheduler, KWOK and Karpenter when asked for.
-// Tests and the local run use it.
+// Tests and the local run use it. It runs on Unix only.
+//
+// The programs come from $KUBEBUILDER_ASSETS, else from the user's cache folder,
+// else from setup-envtest, else they are built from the sources that
+// components/go.mod pins, which takes about 20 minutes the first time.
 package controlplane
 
 import (

@@ -64,7 +64,6 @@ type child struct {
 	cmd  *exec.Cmd
 	log  string
 	done chan struct{} // closed once the process has ended
-	err  error         // how it ended; valid after done
 }
 
 // launch starts p and waits until it is ready. Another process may take a port
@@ -119,7 +118,7 @@ func (c *ControlPlane) spawn(p program, args, env []string) (*child, error) {
 	}
 	started := &child{name: p.name, cmd: cmd, log: path, done: make(chan struct{})}
 	go func() {
-		started.err = cmd.Wait()
+		_ = cmd.Wait() // cmd.ProcessState keeps how it ended
 		close(started.done)
 	}()
 	c.mu.Lock()
@@ -133,11 +132,8 @@ func (p *child) waitReady(ctx context.Context, ready func(context.Context) error
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
+	notReady := errors.New("not asked yet")
 	for {
-		notReady := ready(ctx)
-		if notReady == nil {
-			return nil
-		}
 		select {
 		case <-p.done:
 			return p.ended()
@@ -145,6 +141,19 @@ func (p *child) waitReady(ctx context.Context, ready func(context.Context) error
 			return fmt.Errorf("not ready: %w: %w\n%s", ctx.Err(), notReady, p.tail())
 		case <-tick.C:
 		}
+		if notReady = ready(ctx); notReady == nil {
+			return p.stillRuns()
+		}
+	}
+}
+
+// stillRuns tells p from another process that took its port and answers there.
+func (p *child) stillRuns() error {
+	select {
+	case <-p.done:
+		return p.ended()
+	default:
+		return nil
 	}
 }
 

@@ -38,6 +38,18 @@ func TestLaunchTriesOtherPortsOnAClashOnly(t *testing.T) {
 	}
 }
 
+func TestAnswerOfAnotherProcessIsNotReadiness(t *testing.T) {
+	c := &ControlPlane{Dir: t.TempDir(), spawner: newSpawner()}
+	defer c.spawner.close()
+	started, err := c.spawn(program{name: "dead", path: "/bin/false"}, nil, nil)
+	require.NoError(t, err)
+	err = started.waitReady(t.Context(), func(context.Context) error {
+		<-started.done
+		return nil
+	})
+	require.ErrorContains(t, err, "ended before it was ready")
+}
+
 func TestErrorShowsTheEndOfTheLog(t *testing.T) {
 	p := &child{log: filepath.Join(t.TempDir(), "log")}
 	text := "first\n"

@@ -66,3 +66,9 @@ func poolName(o *policy.Object) string {
 	}
 	return o.Pool.Config.Name
 }
+
+// Excludes tells whether the webhook configurations leave a namespace out: no admission depends on warmpool in the
+// cluster's own namespace, nor in that of warmpool itself.
+func Excludes(namespace string) bool {
+	return namespace == "kube-system" || namespace == "warmpool-system"
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/cluster/live"
+	"warmpool.sh/webhook/cluster/manifest"
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/policy"
+)
+
+// Where the configuration is in a cluster.
+const (
+	ownNamespace      = "warmpool-system"
+	configMapName     = "warmpool-config"
+	configMapKey      = "warmpool.yaml"
+	whereToFindConfig = "give --config FILE, or a cluster that holds a " + config.Kind + " or the ConfigMap " + configMapName
+)
+
+// surroundings are what an object is judged by: a configuration and the facts of a cluster.
+type surroundings struct {
+	configFile string
+	clusterDir string
+	kube       *genericclioptions.ConfigFlags
+}
+
+// read gives the configuration and the facts: of the folder --cluster, or of the live cluster that --kubeconfig or
+// --context name; with neither, nothing is known of the cluster and the configuration must be given.
+func (s *surroundings) read(ctx context.Context) (*config.WarmPoolConfiguration, *cluster.Snapshot, error) {
+	askedLive := *s.kube.KubeConfig != "" || *s.kube.Context != ""
+	switch {
+	case s.clusterDir != "" && askedLive:
+		return nil, nil, errors.New("give --cluster or --kubeconfig/--context, not both")
+	case s.clusterDir != "":
+		return s.readFolder()
+	case askedLive:
+		return s.readLive(ctx)
+	}
+	cfg, err := s.configFrom(func() ([]byte, error) { return nil, nil })
+	return cfg, &cluster.Snapshot{}, err
+}
+
+func (s *surroundings) readFolder() (*config.WarmPoolConfiguration, *cluster.Snapshot, error) {
+	facts, objects, err := manifest.Read([]string{s.clusterDir}, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read --cluster: %w", err)
+	}
+	cfg, err := s.configFrom(func() ([]byte, error) { return configIn(objects) })
+	return cfg, facts, err
+}
+
+func (s *surroundings) readLive(ctx context.Context) (*config.WarmPoolConfiguration, *cluster.Snapshot, error) {
+	restConfig, err := s.kube.ToRESTConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	facts, err := live.Read(ctx, restConfig, func(*appsv1.Deployment) bool { return true })
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the cluster: %w", err)
+	}
+	cfg, err := s.configFrom(func() ([]byte, error) {
+		client, err := kubernetes.NewForConfig(restConfig)
+		if err != nil {
+			return nil, err
+		}
+		configMap, err := client.CoreV1().ConfigMaps(ownNamespace).Get(ctx, configMapName, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("read the configuration (or give --config FILE): %w", err)
+		}
+		return []byte(configMap.Data[configMapKey]), nil
+	})
+	return cfg, facts, err
+}
+
+// configFrom loads --config, else what the cluster holds; no data means that it holds none.
+func (s *surroundings) configFrom(cluster func() ([]byte, error)) (*config.WarmPoolConfiguration, error) {
+	read, source := cluster, "the cluster"
+	if s.configFile != "" {
+		read, source = func() ([]byte, error) { return os.ReadFile(s.configFile) }, s.configFile
+	}
+	data, err := read()
+	if err != nil {
+		return nil, err
+	}
+	if len(data) == 0 && s.configFile == "" {
+		return nil, errors.New("no configuration: " + whereToFindConfig)
+	}
+	cfg, err := config.Load(data, policy.IDs())
+	if err != nil {
+		return nil, fmt.Errorf("configuration of %s: %w", source, err)
+	}
+	return cfg, nil
+}
+
+// configIn finds the configuration among the objects of a folder: written as such, or in the ConfigMap that serve uses.
+func configIn(objects []manifest.Object) ([]byte, error) {
+	var found []byte
+	var where string
+	for _, object := range objects {
+		var data []byte
+		switch {
+		case object.GetAPIVersion() == config.APIVersion && object.GetKind() == config.Kind:
+			var err error
+			if data, err = yaml.Marshal(object.Object); err != nil {
+				return nil, fmt.Errorf("%s: %w", object, err)
+			}
+		case object.GetAPIVersion() == "v1" && object.GetKind() == "ConfigMap" && object.GetName() == configMapName:
+			configMap, err := manifest.Typed[corev1.ConfigMap](object)
+			if err != nil {
+				return nil, err
+			}
+			data = []byte(configMap.Data[configMapKey])
+		default:
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("two configurations, in %s and in %s: say which by --config FILE", where, object)
+		}
+		found, where = data, object.String()
+	}
+	return found, nil
+}
+
+// warnExpired says on errOut which exemptions no longer apply.
+func warnExpired(cfg *config.WarmPoolConfiguration, errOut io.Writer) {
+	for _, exemption := range cfg.Expired(time.Now()) {
+		fmt.Fprintf(errOut, "Warning: the exemption of %s/%s ended on %s and no longer applies\n", exemption.Namespace, exemption.Name, exemption.Until)
+	}
+}

@@ -1,0 +1,38 @@
+// Command warmpool keeps warm pools of Kubernetes nodes working: as admission webhooks in the cluster (serve), and on
+// the command line over manifests (admit).
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/component-base/cli"
+)
+
+// Exit codes of all commands.
+const (
+	exitFindings = 1 // the command ran and found something: denied, say
+	exitUsage    = 2 // bad usage or input, or the command could not run
+)
+
+// exitError carries an exit code; without one an error is bad usage or input.
+type exitError struct {
+	error
+	code int
+}
+
+func main() {
+	err := cli.RunNoErrOutput(newCommand(os.Stdin, os.Stdout, os.Stderr))
+	if err == nil {
+		return
+	}
+	code := exitUsage
+	if exit := (*exitError)(nil); errors.As(err, &exit) {
+		code = exit.code
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(os.Stderr, "error: "+text)
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"warmpool.sh/webhook"
+	"warmpool.sh/webhook/config"
+)
+
+var configReloads = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "warmpool_config_reloads_total",
+	Help: "Configuration files read, by result (applied, refused).",
+}, []string{"result"})
+
+func init() { metrics.Registry.MustRegister(configReloads) }
+
+// reloads puts new configurations in force and makes refused ones known.
+type reloads struct {
+	evaluators *webhook.Evaluators
+	log        logr.Logger
+	// recorder is there once the manager is.
+	recorder atomic.Pointer[recorder.EventRecorder]
+}
+
+func (r *reloads) changed(cfg *config.WarmPoolConfiguration) {
+	if err := r.evaluators.Configure(cfg); err != nil {
+		r.refused(err)
+		return
+	}
+	r.applied(cfg)
+}
+
+func (r *reloads) applied(cfg *config.WarmPoolConfiguration) {
+	configReloads.WithLabelValues("applied").Inc()
+	r.log.Info("configuration in force", "pools", len(cfg.Pools))
+	for _, exemption := range cfg.Expired(time.Now()) {
+		r.log.Info("exemption has ended and no longer applies", "namespace", exemption.Namespace, "name", exemption.Name, "until", exemption.Until)
+	}
+}
+
+// refused tells log, metric and, in a cluster, the Events of warmpool's own pod.
+func (r *reloads) refused(err error) {
+	configReloads.WithLabelValues("refused").Inc()
+	r.log.Error(err, "new configuration refused, the old one stays in force")
+	events, pod := r.recorder.Load(), ownPod()
+	if events != nil && pod != nil {
+		(*events).Eventf(pod, nil, corev1.EventTypeWarning, "ConfigurationRefused", "Reload", "the old configuration stays in force: %.900v", err)
+	}
+}
+
+// ownPod is nil outside a cluster.
+func ownPod() *corev1.ObjectReference {
+	name, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
+	if name == "" || namespace == "" {
+		return nil
+	}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name}
+}

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// newCommand is the whole command line over the given streams.
+func newCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "warmpool",
+		Short: "Warm pools for notebook Workspaces: placed, sized and checked at admission",
+		Long: `warmpool places Workspace pods and placeholder Deployments in their warm pool and refuses placeholders that
+cannot work: as admission webhooks in a cluster (serve), and for manifests on the command line (admit).`,
+		Args: cobra.NoArgs,
+	}
+	cmd.SetIn(in)
+	cmd.SetOut(out)
+	cmd.SetErr(errOut)
+	cmd.AddCommand(newServeCommand(), newAdmitCommand(), newRulesCommand(), newVersionCommand())
+	return cmd
+}

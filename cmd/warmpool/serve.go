@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/spf13/cobra"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"warmpool.sh/certs"
+	"warmpool.sh/webhook"
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/cluster/live"
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/policy"
+)
+
+type serveOptions struct {
+	configFile     string
+	certs          certs.Options
+	certsMode      string
+	host           string
+	port           int
+	metricsAddress string
+	healthAddress  string
+	logging        *logsapi.LoggingConfiguration
+	kube           *genericclioptions.ConfigFlags
+}
+
+func newServeCommand() *cobra.Command {
+	o := &serveOptions{logging: logsapi.NewLoggingConfiguration(), kube: &genericclioptions.ConfigFlags{KubeConfig: new(string), Context: new(string)}}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the admission webhooks in the cluster",
+		Long: `Serve answers the admission webhooks that the manifests register. Every replica serves; none waits for another.
+It reads the cluster by watches only: no admission calls the API server.
+
+The configuration is read again when its file changes. A bad new file is refused with an Event and a metric, and the old
+one stays in force.`,
+		Example: `  # In the cluster, as the manifests run it
+  warmpool serve --config=/etc/warmpool/warmpool.yaml
+
+  # With certificates from files
+  warmpool serve --config=warmpool.yaml --certs=files --cert-dir=/etc/warmpool/tls`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
+				return err
+			}
+			return o.run(ctrl.SetupSignalHandler())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.configFile, "config", "/etc/warmpool/warmpool.yaml", "File with the WarmPoolConfiguration")
+	flags.StringVar(&o.certsMode, "certs", string(certs.ModeEmbedded), "Where the serving certificate comes from: embedded, cert-manager or files")
+	flags.StringVar(&o.certs.Dir, "cert-dir", "", "Folder with tls.crt and tls.key, for --certs=cert-manager and --certs=files")
+	flags.StringVar(&o.certs.Namespace, "namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), ownNamespace), "Namespace that warmpool runs in (default: $POD_NAMESPACE)")
+	flags.StringVar(&o.host, "bind-address", "", "Address that the webhook server listens on (default: all)")
+	flags.IntVar(&o.port, "port", 9443, "Port that the webhook server listens on")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "Address of /metrics; 0 for none")
+	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz")
+	o.kube.AddFlags(flags)
+	logsapi.AddFlags(o.logging, flags)
+	return cmd
+}
+
+func (o *serveOptions) run(ctx context.Context) error {
+	log := klog.Background()
+	ctrl.SetLogger(log)
+	restConfig, err := o.kube.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	o.certs.Mode = certs.Mode(o.certsMode)
+	certificates, err := certs.New(o.certs)
+	if err != nil {
+		return err
+	}
+	evaluators := &webhook.Evaluators{}
+	reload := &reloads{evaluators: evaluators, log: log.WithName("config")}
+	watcher, err := config.NewWatcher(o.configFile, policy.IDs(), reload.changed, reload.refused)
+	if err != nil {
+		return err
+	}
+	if err := evaluators.Configure(watcher.Current()); err != nil {
+		return err
+	}
+	reload.applied(watcher.Current())
+
+	serverOptions := ctrlwebhook.Options{Host: o.host, Port: o.port}
+	certificates.Configure(&serverOptions)
+	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme:                 newScheme(),
+		WebhookServer:          ctrlwebhook.NewServer(serverOptions),
+		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress: o.healthAddress,
+		Cache: live.CacheOptions(func(d *appsv1.Deployment) bool {
+			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName)
+		}),
+	})
+	if err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	events := mgr.GetEventRecorder("warmpool")
+	reload.recorder.Store(&events)
+	return o.start(ctx, mgr, certificates, watcher, evaluators)
+}
+
+func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certificates *certs.Certs, watcher *config.Watcher, evaluators *webhook.Evaluators) error {
+	log := mgr.GetLogger()
+	facts, err := live.New(mgr)
+	if err != nil {
+		return err
+	}
+	facts.OnChange(func(snapshot *cluster.Snapshot) {
+		if !facts.Synced() {
+			return // judging by half the facts would deny for lack of data
+		}
+		if err := evaluators.Observe(snapshot); err != nil {
+			log.Error(err, "facts not taken")
+		}
+	})
+	server := mgr.GetWebhookServer()
+	for path, handler := range webhook.Handlers(evaluators.Current, log.WithName("admission")) {
+		server.Register(path, handler)
+	}
+	err = errors.Join(
+		certificates.SetupWithManager(mgr),
+		mgr.Add(facts),
+		mgr.Add(watcher),
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("webhook", server.StartedChecker()),
+		mgr.AddReadyzCheck("facts", func(*http.Request) error {
+			if evaluators.Current() == nil {
+				return errors.New("the cluster has not been read yet")
+			}
+			return nil
+		}),
+	)
+	if err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	return mgr.Start(ctx)
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(admissionregistrationv1.AddToScheme(scheme))
+	return scheme
+}

@@ -46,8 +46,8 @@ func (s *store) make(ctx context.Context, a artifact, target string) (err error)
 	return os.Rename(made, target)
 }
 
-// build compiles a program. All of them get the same version flags: without these
-// Kubernetes programs call themselves v0.0.0 and refuse to work together.
+// build compiles a program. Without the version flags Kubernetes calls itself
+// v0.0.0, which a client that asks for its version takes for too old.
 func (s *store) build(ctx context.Context, a artifact, target string) error {
 	own, err := s.version(a.module)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -62,7 +63,7 @@ func addCABundle(mgr manager.Manager, opts Options) (*atomic.Pointer[x509.Certif
 	if err != nil {
 		return nil, err
 	}
-	if err := mgr.Add(objects); err != nil {
+	if err := mgr.Add(everyReplica{objects}); err != nil {
 		return nil, err
 	}
 	r := &caBundle{
@@ -79,11 +80,19 @@ func addCABundle(mgr manager.Manager, opts Options) (*atomic.Pointer[x509.Certif
 	return &r.trusted, builder.ControllerManagedBy(mgr).
 		Named("ca-bundle").
 		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
+		WithLogConstructor(func(*reconcile.Request) logr.Logger { return logger(mgr) }).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Secret{}, enqueue)).
 		WatchesRawSource(source.Kind[client.Object](objects, &admissionv1.MutatingWebhookConfiguration{}, enqueue)).
 		WatchesRawSource(source.Kind[client.Object](objects, &admissionv1.ValidatingWebhookConfiguration{}, enqueue)).
 		Complete(r)
 }
+
+// everyReplica starts a cache on replicas that do not lead, too: one with options
+// by object does not say so itself.
+type everyReplica struct{ cache.Cache }
+
+// NeedLeaderElection returns false.
+func (everyReplica) NeedLeaderElection() bool { return false }
 
 // Reconcile writes caBundle where it differs. Without a valid CA it does nothing:
 // the authority makes one, and the watch on its Secret comes back here.

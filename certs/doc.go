@@ -20,7 +20,7 @@
 // the API server lets one of them win.
 //
 // To change the CA, delete the Secret. The CA before it stays trusted until it
-// expires; to make sure that a leaked one is distrusted, delete the Secret twice.
+// expires; to distrust a leaked one, delete the Secret again a minute later.
 //
 // # Permissions
 //

@@ -12,6 +12,7 @@ import (
 	servertls "github.com/cert-manager/cert-manager/pkg/server/tls"
 	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -49,8 +50,27 @@ func newEmbedded(opts Options) *embedded {
 func (e *embedded) addTo(mgr manager.Manager, trusted *atomic.Pointer[x509.Certificate]) error {
 	e.authority.RESTConfig = mgr.GetConfig()
 	e.source.Authority = trustedAuthority{DynamicAuthority: e.authority, trusted: trusted}
-	e.log = mgr.GetLogger().WithName("certs")
+	e.log = logger(mgr)
+	if sink := e.log.GetSink(); sink != nil {
+		e.log = e.log.WithSink(conflictAtDebug{sink})
+	}
 	return mgr.Add(e)
+}
+
+func logger(mgr manager.Manager) logr.Logger { return mgr.GetLogger().WithName("certs") }
+
+// conflictAtDebug logs a conflict for what it is: when the CA is replaced, all
+// replicas try, and all but one lose. The library logs an error then.
+type conflictAtDebug struct{ logr.LogSink }
+
+// Error implements logr.LogSink.
+func (s conflictAtDebug) Error(err error, msg string, keysAndValues ...any) {
+	switch {
+	case !apierrors.IsConflict(err):
+		s.LogSink.Error(err, msg, keysAndValues...)
+	case s.Enabled(1):
+		s.Info(1, msg, append(keysAndValues, "reason", err.Error())...)
+	}
 }
 
 // Start runs until ctx ends. The library takes its logger from the context.

@@ -1,0 +1,183 @@
+package certs
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/controlplane"
+)
+
+// TestAPIServer runs replicas against a real API server, as a ServiceAccount that
+// may do what doc.go lists and no more.
+func TestAPIServer(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, cluster.Stop()) })
+
+	for name, test := range map[string]func(*testing.T, *install){
+		"first start": testFirstStart,
+		"invalid":     testInvalidSecret,
+		"rotation":    testRotationLosesNothing,
+		"renewal":     testRenewal,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace, configuration := "warmpool-"+name, "warmpool-"+name
+			if name == "first start" {
+				namespace, configuration = "warmpool-system", "warmpool"
+			}
+			test(t, newInstall(t, cluster.Config, namespace, configuration))
+		})
+	}
+}
+
+// Three replicas start at once with no Secret. A replica that is ready is trusted,
+// and all of them agree on one CA.
+func testFirstStart(t *testing.T, i *install) {
+	var addresses []string
+	var readies []func() error
+	for range 3 {
+		address, ready := i.start(t)
+		addresses, readies = append(addresses, address), append(readies, ready)
+	}
+	for n, ready := range readies {
+		require.Eventually(t, func() bool { return ready() == nil }, soon, 10*time.Millisecond)
+		bundle, err := i.bundle(t.Context())
+		require.NoError(t, err)
+		_, err = i.dial(addresses[n], bundle)
+		require.NoError(t, err, "ready before it is trusted")
+	}
+	ca := i.waitForBundle(t)
+	for _, address := range addresses {
+		_, err := i.dial(address, ca)
+		require.NoError(t, err, "replicas disagree on the CA")
+	}
+	i.checkOwnership(t)
+
+	t.Log("applying the manifests again changes nothing")
+	i.applyConfigurations(t)
+	bundle, err := i.bundle(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, string(ca), string(bundle))
+
+	t.Log("a wiped caBundle is repaired")
+	wipe := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`))
+	objects, err := i.configurations(t.Context())
+	require.NoError(t, err)
+	for _, object := range objects {
+		require.NoError(t, i.admin.Patch(t.Context(), object, wipe))
+	}
+	require.Equal(t, string(ca), string(i.waitForBundle(t)), "the CA is another one")
+}
+
+// checkOwnership makes sure that the reconciler owns caBundle and nothing else.
+func (i *install) checkOwnership(t *testing.T) {
+	t.Helper()
+	objects, err := i.configurations(t.Context())
+	require.NoError(t, err)
+	for n, want := range []string{
+		`{"f:webhooks": {
+			"k:{\"name\":\"deployments.warmpool.sh\"}": {"f:clientConfig": {"f:caBundle": {}}},
+			"k:{\"name\":\"pods.warmpool.sh\"}": {"f:clientConfig": {"f:caBundle": {}}}}}`,
+		`{"f:webhooks": {"k:{\"name\":\"deployments.warmpool.sh\"}": {"f:clientConfig": {"f:caBundle": {}}}}}`,
+	} {
+		owned := map[string]json.RawMessage{}
+		for _, entry := range objects[n].GetManagedFields() {
+			owned[entry.Manager] = entry.FieldsV1.Raw
+		}
+		require.Contains(t, owned, fieldManager)
+		require.JSONEq(t, want, string(owned[fieldManager]))
+	}
+}
+
+// An existing Secret without a certificate is replaced, by three replicas at once.
+func testInvalidSecret(t *testing.T, i *install) {
+	require.NoError(t, i.admin.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: "warmpool-ca"},
+		Type:       corev1.SecretTypeTLS,
+		Data:       map[string][]byte{"tls.crt": {}, "tls.key": {}},
+	}))
+	var addresses []string
+	for range 3 {
+		address, _ := i.start(t)
+		addresses = append(addresses, address)
+	}
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		ca := i.ca(t)
+		require.NotEmpty(t, ca)
+		for _, address := range addresses {
+			_, err := i.dial(address, ca)
+			require.NoError(t, err)
+		}
+	}, soon, 50*time.Millisecond)
+	i.waitForBundle(t)
+}
+
+// While the CA changes, an API server that knows caBundle as it was some seconds
+// ago can verify every handshake.
+func testRotationLosesNothing(t *testing.T, i *install) {
+	const lag = 3 * time.Second
+	addresses := make([]string, 2)
+	for n := range addresses {
+		addresses[n], _ = i.start(t)
+	}
+	before := i.waitForBundle(t)
+	for _, address := range addresses {
+		require.Eventually(t, func() bool { _, err := i.dial(address, before); return err == nil }, soon, 10*time.Millisecond)
+	}
+
+	require.NoError(t, i.admin.Delete(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: "warmpool-ca"},
+	}))
+	known := before // what the API server knows
+	type version struct {
+		at     time.Time
+		bundle []byte
+	}
+	var later []version // what it will learn
+	deadline := time.Now().Add(soon)
+	for switched := 0; switched < len(addresses); time.Sleep(20 * time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "the new CA is not in use")
+		if bundle, err := i.bundle(t.Context()); err == nil { // the configurations are written one after the other
+			later = append(later, version{time.Now(), bundle})
+		}
+		for len(later) > 0 && time.Since(later[0].at) > lag {
+			known, later = later[0].bundle, later[1:]
+		}
+		switched = 0
+		for _, address := range addresses {
+			cert, err := i.dial(address, known)
+			require.NoError(t, err, "a handshake is lost")
+			if cert.CheckSignatureFrom(parseCertificates(before)[0]) != nil {
+				switched++
+			}
+		}
+	}
+	after := i.waitForBundle(t, before) // old and new
+	require.NotEqual(t, string(before), string(after))
+}
+
+// A serving certificate is renewed before it expires, twice in a row.
+func testRenewal(t *testing.T, i *install) {
+	address, _ := i.start(t, func(c *Certs) { c.embedded.authority.LeafDuration = settle })
+	ca := i.waitForBundle(t)
+	serials := map[string]bool{}
+	require.Eventually(t, func() bool {
+		if cert, err := i.dial(address, ca); err == nil {
+			serials[fmt.Sprint(cert.SerialNumber)] = true
+		}
+		return len(serials) == 3
+	}, soon, 200*time.Millisecond)
+}

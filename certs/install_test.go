@@ -1,0 +1,234 @@
+package certs
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/yaml"
+)
+
+// soon bounds every wait. Things take about a second each, or settle.
+const soon = time.Minute
+
+// install is warmpool's namespace, rights and webhook configurations, as the
+// manifests make them, on a real API server.
+type install struct {
+	Options
+	admin client.Client
+	user  *rest.Config // the ServiceAccount, with no right that doc.go does not list
+}
+
+func newInstall(t *testing.T, admin *rest.Config, namespace, configuration string) *install {
+	t.Helper()
+	c, err := client.New(admin, client.Options{})
+	require.NoError(t, err)
+	user := rest.CopyConfig(admin)
+	account := "system:serviceaccount:" + namespace + ":warmpool"
+	user.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"system:authenticated"}}
+	i := &install{admin: c, user: user, Options: Options{
+		Namespace: namespace, MutatingConfiguration: configuration, ValidatingConfiguration: configuration,
+	}}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: account}}
+	meta := metav1.ObjectMeta{Name: configuration, Namespace: namespace}
+	clusterMeta := metav1.ObjectMeta{Name: configuration}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"warmpool-ca"},
+				Verbs: []string{"list", "watch", "update"}},
+		}},
+		&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: configuration}},
+		&rbacv1.ClusterRole{ObjectMeta: clusterMeta, Rules: []rbacv1.PolicyRule{{
+			APIGroups:     []string{"admissionregistration.k8s.io"},
+			Resources:     []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
+			ResourceNames: []string{configuration}, Verbs: []string{"list", "watch", "patch"},
+		}}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: configuration}},
+	} {
+		require.NoError(t, c.Create(t.Context(), object))
+	}
+	i.applyConfigurations(t)
+	return i
+}
+
+// manifest has no caBundle, as those that ship. The webhooks match a resource that nobody has.
+const manifest = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: NAME}
+webhooks:
+- &webhook
+  name: deployments.warmpool.sh
+  clientConfig: {service: {namespace: NAMESPACE, name: warmpool-webhook, path: /x}}
+  rules: [{operations: [CREATE], apiGroups: [none.warmpool.sh], apiVersions: [v1], resources: [nones]}]
+  sideEffects: None
+  admissionReviewVersions: [v1]
+- {<<: *webhook, name: pods.warmpool.sh}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: NAME}
+webhooks:
+- name: deployments.warmpool.sh
+  clientConfig: {service: {namespace: NAMESPACE, name: warmpool-webhook, path: /x}}
+  rules: [{operations: [CREATE], apiGroups: [none.warmpool.sh], apiVersions: [v1], resources: [nones]}]
+  sideEffects: None
+  admissionReviewVersions: [v1]
+`
+
+// applyConfigurations is what `kubectl apply --server-side` does; without force.
+func (i *install) applyConfigurations(t *testing.T) {
+	t.Helper()
+	filled := strings.NewReplacer("NAMESPACE", i.Namespace, "NAME", i.MutatingConfiguration).Replace(manifest)
+	for document := range strings.SplitSeq(filled, "---\n") {
+		object := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(document), &object.Object))
+		require.NoError(t, i.admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl")))
+	}
+}
+
+func (i *install) configurations(ctx context.Context) ([]client.Object, error) {
+	name := client.ObjectKey{Name: i.MutatingConfiguration}
+	objects := []client.Object{&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}}
+	for _, object := range objects {
+		if err := i.admin.Get(ctx, name, object); err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
+}
+
+// bundle returns the caBundle that all three webhooks hold, or an error when they differ.
+func (i *install) bundle(ctx context.Context) ([]byte, error) {
+	objects, err := i.configurations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	webhooks := append(clientConfigs(objects[0]), clientConfigs(objects[1])...)
+	for _, webhook := range webhooks {
+		if !bytes.Equal(webhook.CABundle, webhooks[0].CABundle) {
+			return nil, fmt.Errorf("the webhooks hold different bundles")
+		}
+	}
+	return webhooks[0].CABundle, nil
+}
+
+// ca returns ca.crt of the Secret.
+func (i *install) ca(t assert.TestingT) []byte {
+	var secret corev1.Secret
+	key := client.ObjectKey{Namespace: i.Namespace, Name: "warmpool-ca"}
+	assert.NoError(t, i.admin.Get(context.Background(), key, &secret))
+	return secret.Data["ca.crt"]
+}
+
+// waitForBundle waits until all webhooks hold the CA of the Secret and after it
+// the earlier ones, and returns that CA.
+func (i *install) waitForBundle(t *testing.T, earlier ...[]byte) []byte {
+	t.Helper()
+	var ca []byte
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		ca = i.ca(t)
+		bundle, err := i.bundle(context.Background())
+		require.NoError(t, err)
+		require.NotEmpty(t, ca)
+		require.Equal(t, string(bytes.Join(append([][]byte{ca}, earlier...), nil)), string(bundle))
+	}, soon, 50*time.Millisecond)
+	return ca
+}
+
+// dial makes the handshake that an API server with this caBundle makes, and
+// returns the serving certificate.
+func (i *install) dial(address string, bundle []byte) (*x509.Certificate, error) {
+	return dial(address, "warmpool-webhook."+i.Namespace+".svc", bundle)
+}
+
+func dial(address, serverName string, bundle []byte) (*x509.Certificate, error) {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	conn, err := tls.DialWithDialer(dialer, "tcp", address, &tls.Config{RootCAs: roots, ServerName: serverName})
+	if err != nil {
+		return nil, err
+	}
+	return conn.ConnectionState().PeerCertificates[0], conn.Close()
+}
+
+// start runs one replica until the test ends, and returns the address and
+// readiness of its webhook server. It may create no Lease, so it never leads.
+func (i *install) start(t *testing.T, change ...func(*Certs)) (string, func() error) {
+	t.Helper()
+	certs, err := New(i.Options)
+	require.NoError(t, err)
+	for _, f := range change {
+		f(certs)
+	}
+	address := freeAddress(t)
+	options := webhook.Options{Host: "127.0.0.1", Port: port(t, address)}
+	certs.Configure(&options)
+	mgr, err := ctrl.NewManager(i.user, ctrl.Options{
+		Scheme:                  clientgoscheme.Scheme,
+		Logger:                  logr.Discard(),
+		Metrics:                 server.Options{BindAddress: "0"},
+		WebhookServer:           webhook.NewServer(options),
+		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
+		LeaderElection:          true,
+		LeaderElectionID:        "warmpool",
+		LeaderElectionNamespace: i.Namespace,
+	})
+	require.NoError(t, err)
+	require.NoError(t, certs.SetupWithManager(mgr))
+	ready := mgr.GetWebhookServer().StartedChecker()
+
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		assert.NoError(t, <-done)
+	})
+	return address, func() error { return ready(nil) }
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	return listener.Addr().String()
+}
+
+func port(t *testing.T, address string) int {
+	t.Helper()
+	_, text, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	number, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return number
+}

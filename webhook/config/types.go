@@ -56,9 +56,9 @@ type WarmPoolConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// Placeholders says where placeholders live and which PriorityClass they use.
-	Placeholders Placeholders `json:"placeholders,omitempty"`
+	Placeholders Placeholders `json:"placeholders,omitzero"`
 	// Workspaces says how to know a Workspace pod and its images.
-	Workspaces Workspaces `json:"workspaces,omitempty"`
+	Workspaces Workspaces `json:"workspaces,omitzero"`
 	// AuditInterval is the time between two audits in the cluster. Default 10m.
 	AuditInterval *metav1.Duration `json:"auditInterval,omitempty"`
 	// Pools are the warm pools; where several would do for a pod, the first wins.
@@ -112,7 +112,7 @@ type Pool struct {
 	// Rules changes the action of rules for this pool, by rule id.
 	Rules map[string]Action `json:"rules,omitempty"`
 	// Sizing is the placeholder's sizing.
-	Sizing Sizing `json:"sizing,omitempty"`
+	Sizing Sizing `json:"sizing,omitzero"`
 }
 
 // NodeLabel is a node label key and the values that mark a pool's nodes.

@@ -69,7 +69,10 @@ func (p *Pool) Fit(spec *corev1.PodSpec) Fit {
 			fit.Loose = append(fit.Loose, i)
 		}
 	}
-	fit.Conflict = len(fit.Excluded) == len(*terms)
+	if len(*terms) == 0 { // as good as an empty term; the API server refuses it
+		fit.Excluded = []Exclusion{{}}
+	}
+	fit.Conflict = len(fit.Excluded) >= len(*terms)
 	return fit
 }
 

@@ -28,12 +28,16 @@ var placeholderAntiAffinity = &Rule{
 
 func checkAntiAffinity(o *Object) []Finding {
 	path := o.specPath("affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-	if o.Spec.Affinity == nil || o.Spec.Affinity.PodAntiAffinity == nil {
-		return []Finding{required(path, "nothing keeps two placeholders off one node")}
+	anti := &corev1.PodAntiAffinity{}
+	if o.Spec.Affinity != nil && o.Spec.Affinity.PodAntiAffinity != nil {
+		anti = o.Spec.Affinity.PodAntiAffinity
 	}
-	anti := o.Spec.Affinity.PodAntiAffinity
-	if len(anti.RequiredDuringSchedulingIgnoredDuringExecution) == 0 {
+	switch {
+	case len(anti.RequiredDuringSchedulingIgnoredDuringExecution) > 0:
+	case len(anti.PreferredDuringSchedulingIgnoredDuringExecution) > 0:
 		return []Finding{required(path, "only preferred terms: the scheduler may still put two placeholders on one node")}
+	default:
+		return []Finding{required(path, "nothing keeps two placeholders off one node")}
 	}
 	var faults []string
 	var unverified bool
@@ -92,8 +96,7 @@ func namespaceFault(o *Object, term *corev1.PodAffinityTerm) (fault string, unkn
 	if len(term.Namespaces) == 0 && term.NamespaceSelector == nil || slices.Contains(term.Namespaces, o.Namespace) {
 		return "", false
 	}
-	fault = fmt.Sprintf("it looks only at namespaces [%s]%s, not at the pods' own namespace %s",
-		strings.Join(term.Namespaces, ", "), selectorSuffix(term.NamespaceSelector), o.Namespace)
+	fault = fmt.Sprintf("it looks only at namespaces %s, not at the pods' own namespace %s", namespacesText(term), o.Namespace)
 	if term.NamespaceSelector == nil {
 		return fault, false
 	}
@@ -114,9 +117,13 @@ func namespaceFault(o *Object, term *corev1.PodAffinityTerm) (fault string, unkn
 	}
 }
 
-func selectorSuffix(selector *metav1.LabelSelector) string {
-	if selector == nil {
-		return ""
+func namespacesText(term *corev1.PodAffinityTerm) string {
+	var parts []string
+	if len(term.Namespaces) > 0 {
+		parts = append(parts, strings.Join(term.Namespaces, ", "))
 	}
-	return " and those with labels " + metav1.FormatLabelSelector(selector)
+	if term.NamespaceSelector != nil {
+		parts = append(parts, "with labels "+metav1.FormatLabelSelector(term.NamespaceSelector))
+	}
+	return strings.Join(parts, " and those ")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
@@ -42,11 +43,18 @@ func checkGracePeriod(o *Object) []Finding {
 		f.amount = seconds
 		findings = append(findings, f)
 	}
-	for i := range o.Spec.Containers {
-		c := &o.Spec.Containers[i]
+	findings = append(findings, preStopHooks(o.specPath("containers"), o.Spec.Containers)...)
+	// Of init containers only sidecars can have hooks.
+	return append(findings, preStopHooks(o.specPath("initContainers"), o.Spec.InitContainers)...)
+}
+
+func preStopHooks(path *field.Path, containers []corev1.Container) []Finding {
+	var findings []Finding
+	for i := range containers {
+		c := &containers[i]
 		if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
-			findings = append(findings, invalid(o.specPath("containers").Index(i).Child("lifecycle", "preStop"), c.Name,
-				"a Workspace that takes the placeholder's place waits for this hook").withKey("preStop "+c.Name))
+			findings = append(findings, invalid(path.Index(i).Child("lifecycle", "preStop"), c.Name,
+				"a Workspace that takes the placeholder's place waits for the preStop hook of container "+c.Name).withKey("preStop "+c.Name))
 		}
 	}
 	return findings

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -25,32 +26,30 @@ func checkImageTag(o *Object) []Finding {
 	var findings []Finding
 	for _, i := range o.prePullContainers() {
 		c := &o.Spec.InitContainers[i]
-		if hasMutableTag(c.Image) {
+		if tag, mutable := mutableTag(c.Image); mutable {
 			findings = append(findings, invalid(o.specPath("initContainers").Index(i).Child("image"), c.Image,
-				"its tag can move: warm nodes may hold an older image than Workspaces pull").withKey(c.Name))
+				fmt.Sprintf("%s pulls tag %s, which can move: warm nodes may hold an older image", c.Name, tag)).withKey(c.Name))
 		}
 	}
 	return findings
 }
 
-// hasMutableTag tells whether an image reference has no digest and the tag latest, latest-… or none.
-func hasMutableTag(image string) bool {
-	tag := tagOf(image)
-	return tag == "latest" || strings.HasPrefix(tag, "latest-")
+// mutableTag is the tag of an image reference, and whether it can move: latest, latest-… or none, without a digest.
+func mutableTag(image string) (tag string, mutable bool) {
+	tag, digested := tagOf(image)
+	return tag, !digested && (tag == "latest" || strings.HasPrefix(tag, "latest-"))
 }
 
-// tagOf is the tag that the kubelet pulls: latest where there is none; empty behind a digest, and for what is no image
-// reference at all, which is for others to refuse.
-func tagOf(image string) string {
+// tagOf is the tag of an image reference, latest where there is neither tag nor digest, as the API server reads it;
+// empty for what is no image reference at all, which is for others to refuse.
+func tagOf(image string) (tag string, digested bool) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
-		return ""
+		return "", false
 	}
-	if _, ok := named.(reference.Digested); ok {
-		return ""
-	}
+	_, digested = named.(reference.Digested)
 	if tagged, ok := reference.TagNameOnly(named).(reference.Tagged); ok {
-		return tagged.Tag()
+		tag = tagged.Tag()
 	}
-	return ""
+	return tag, digested
 }

@@ -26,9 +26,9 @@ func checkPullPolicy(o *Object) []Finding {
 		path := o.specPath("initContainers").Index(i).Child("imagePullPolicy")
 		switch pullPolicy(c) {
 		case corev1.PullNever:
-			findings = append(findings, invalid(path, corev1.PullNever, "the image is never pulled, so nothing gets warm").withKey(c.Name))
+			findings = append(findings, invalid(path, corev1.PullNever, c.Name+" never pulls its image, so nothing gets warm").withKey(c.Name))
 		case corev1.PullAlways:
-			findings = append(findings, invalid(path, corev1.PullAlways, "the registry is asked at each start, and the placeholder waits while it is down").withKey(c.Name))
+			findings = append(findings, invalid(path, corev1.PullAlways, c.Name+" asks the registry at each start, and waits while it is down").withKey(c.Name))
 		case corev1.PullIfNotPresent:
 		}
 	}
@@ -37,12 +37,11 @@ func checkPullPolicy(o *Object) []Finding {
 
 // pullPolicy is the container's pull policy, or the one that the API server gives where it is not set.
 func pullPolicy(c *corev1.Container) corev1.PullPolicy {
-	switch {
-	case c.ImagePullPolicy != "":
+	if c.ImagePullPolicy != "" {
 		return c.ImagePullPolicy
-	case tagOf(c.Image) == "latest":
-		return corev1.PullAlways
-	default:
-		return corev1.PullIfNotPresent
 	}
+	if tag, _ := tagOf(c.Image); tag == "latest" {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
 }

@@ -23,8 +23,8 @@ var placeholderQOS = &Rule{
 }
 
 func checkQOS(o *Object) []Finding {
-	// Pod-level resources, where set, are what the kubelet goes by.
-	if o.Spec.Resources != nil {
+	// Pod-level resources, where set, are what the kubelet goes by; an empty struct sets none.
+	if r := o.Spec.Resources; r != nil && len(r.Requests)+len(r.Limits) > 0 {
 		return unequalLimits(o.specPath("resources"), "the pod", *o.Spec.Resources)
 	}
 	var findings []Finding
@@ -46,7 +46,7 @@ func unequalLimits(path *field.Path, who string, r corev1.ResourceRequirements) 
 			findings = append(findings, required(path, fmt.Sprintf("%s has no %s limit", who, name)).withKey(key))
 		// A limit without a request counts as both.
 		case requested && request.Cmp(limit) != 0:
-			findings = append(findings, invalid(path, limit.String(), fmt.Sprintf("%s requests %s %s", who, request.String(), name)).withKey(key))
+			findings = append(findings, invalid(path, limit.String(), fmt.Sprintf("%s requests %s %s and may use %s", who, request.String(), name, limit.String())).withKey(key))
 		}
 	}
 	return findings

@@ -78,11 +78,11 @@ func checkRollout(o *Object) []Finding {
 	extra, err := intstr.GetScaledValueFromIntOrPercent(&surge, replicas, true)
 	switch {
 	case err != nil:
-		return []Finding{invalid(path, surge.String(), "is neither a number nor a percentage")}
+		return []Finding{invalid(path, surge.String(), "maxSurge is neither a number nor a percentage")}
 	case extra <= 0:
 		return nil
 	}
-	f := invalid(path, surge.String(), fmt.Sprintf("a rollout of %d placeholders needs %d more nodes, or hangs where there are none", replicas, extra))
+	f := invalid(path, surge.String(), fmt.Sprintf("a rollout needs more nodes, for its surge pods (%d for %d replicas), or hangs where there are none", extra, replicas))
 	f.amount = int64(extra)
 	return []Finding{f}
 }

@@ -12,12 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-)
-
-var (
-	_ manager.Runnable               = &Watcher{}
-	_ manager.LeaderElectionRunnable = &Watcher{}
 )
 
 // file is a configuration whose only pool has this name.

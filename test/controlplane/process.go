@@ -69,33 +69,38 @@ type child struct {
 // launch starts p and waits until it is ready. Another process may take a port
 // between its choice and its use, so that alone is tried again.
 func (c *ControlPlane) launch(ctx context.Context, p program) error {
+	_, err := c.launchProcess(ctx, p)
+	return err
+}
+
+func (c *ControlPlane) launchProcess(ctx context.Context, p program) (*child, error) {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
-		err := c.launchOnce(ctx, p)
+		started, err := c.launchOnce(ctx, p)
 		if err == nil {
 			c.logf("%s is ready after %.1fs", p.name, time.Since(began).Seconds())
-			return nil
+			return started, nil
 		}
 		if attempt == portAttempts || !errors.Is(err, errPortTaken) {
-			return fmt.Errorf("start %s: %w", p.name, err)
+			return nil, fmt.Errorf("start %s: %w", p.name, err)
 		}
 	}
 }
 
-func (c *ControlPlane) launchOnce(ctx context.Context, p program) error {
+func (c *ControlPlane) launchOnce(ctx context.Context, p program) (*child, error) {
 	ports, err := freePorts(p.ports)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	args, env, err := p.command(ports)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	started, err := c.spawn(p, args, env)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return started.waitReady(ctx, func(ctx context.Context) error { return p.ready(ctx, ports) })
+	return started, started.waitReady(ctx, func(ctx context.Context) error { return p.ready(ctx, ports) })
 }
 
 func (c *ControlPlane) spawn(p program, args, env []string) (*child, error) {

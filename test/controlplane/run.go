@@ -1,0 +1,63 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+)
+
+// Program is a program of the caller's own that runs beside the cluster and ends with it.
+type Program struct {
+	// Name is what its log file is called.
+	Name string
+	// Path of the executable.
+	Path string
+	// Ports is how many free ports of 127.0.0.1 it needs.
+	Ports int
+	// Command gives arguments and additional environment for these ports; it is called again when a port was taken.
+	Command func(ports []int) (args, env []string)
+	// Ready is asked again and again until it returns nil.
+	Ready func(ctx context.Context, ports []int) error
+}
+
+// Process is a running Program.
+type Process struct {
+	child *child
+	// Ports that it was given.
+	Ports []int
+	// Log is the path of what it wrote, until the control plane stops.
+	Log string
+}
+
+// Run starts a Program and returns when it is ready. The error ends with the last lines of its log.
+func (c *ControlPlane) Run(ctx context.Context, p Program) (*Process, error) {
+	process := &Process{}
+	started, err := c.launchProcess(ctx, program{
+		name: p.Name, path: p.Path, ports: p.Ports,
+		command: func(ports []int) (args, env []string, err error) {
+			process.Ports = ports
+			args, env = p.Command(ports)
+			return args, env, nil
+		},
+		ready: p.Ready,
+	})
+	if err != nil {
+		return nil, err
+	}
+	process.child, process.Log = started, started.log
+	return process, nil
+}
+
+// Stop ends the process, gently first.
+func (p *Process) Stop() error { return p.child.stop() }
+
+// Kill ends the process at once.
+func (p *Process) Kill() error {
+	if err := p.child.cmd.Process.Kill(); err != nil {
+		return fmt.Errorf("kill %s: %w", p.child.name, err)
+	}
+	<-p.child.done
+	return nil
+}
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.child.cmd.Process.Pid }

@@ -50,10 +50,13 @@ func checkNamespace(o *Object) []Finding {
 	switch {
 	case quota && queue:
 		findings = append(findings, invalid(path, o.Namespace,
-			fmt.Sprintf("labels %s=Enabled and %s=true: Task Governance refuses pods without a queue here", activateQuota, managedQueue)).withKey("task governance"))
+			fmt.Sprintf("Task Governance refuses pods without a queue here, by the labels %s=Enabled and %s=true", activateQuota, managedQueue)).withKey("task governance"))
 	case quota || queue:
-		findings = append(findings, invalid(path, o.Namespace,
-			fmt.Sprintf("carries one of the labels %s=Enabled and %s=true: with both, Task Governance would refuse the pods", activateQuota, managedQueue)).
+		missing := activateQuota + "=Enabled"
+		if quota {
+			missing = managedQueue + "=true"
+		}
+		findings = append(findings, invalid(path, o.Namespace, "Task Governance would refuse the pods if the namespace had also the label "+missing).
 			withKey("half task governance").milder(SeverityInfo))
 	}
 	return append(findings, checkPodSecurity(o, ns)...)
@@ -79,5 +82,5 @@ func checkPodSecurity(o *Object, ns *corev1.Namespace) []Finding {
 	}
 	return []Finding{invalid(field.NewPath("metadata", "namespace"), o.Namespace,
 		fmt.Sprintf("its Pod Security level %s refuses the pods: %s", levels.Enforce.String(), results.ForbiddenDetail())).
-		withKey("pod security").withFix("Set the securityContext that the level asks for, in every container.")}
+		withKey("pod security").withFix("Change the pod template to what the level asks for, in init containers too.")}
 }

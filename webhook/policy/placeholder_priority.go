@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
@@ -45,24 +46,39 @@ func checkPriority(o *Object) []Finding {
 		return []Finding{notVerified(path, "PriorityClasses: "+classes.Reason())}
 	}
 	class := classes.Get(name)
-	if class == nil {
-		return []Finding{invalid(path, name, "this PriorityClass does not exist: no pod of the placeholder could be created")}
+	switch reason := classes.Malformed(name); {
+	case class == nil && reason != "":
+		return []Finding{notVerified(path, fmt.Sprintf("PriorityClass %s: %s", name, reason))}
+	case class == nil:
+		return []Finding{invalid(path, name, fmt.Sprintf("PriorityClass %s does not exist: no pod of the placeholder could be created", name))}
 	}
-	var findings []Finding
-	add := func(message string) {
-		findings = append(findings, invalid(path, name, message).withKey(message))
-	}
-	workspaces := workspacePriority(o)
-	switch {
-	case class.Value <= emptyNodePriority:
-		add(fmt.Sprintf("its value %d is not above %d: Karpenter takes the node for empty and removes it", class.Value, emptyNodePriority))
-	case class.Value >= 0 || class.Value >= workspaces:
-		add(fmt.Sprintf("its value %d is not below 0 and below the Workspaces' %d: no Workspace could take the placeholder's place", class.Value, workspaces))
-	}
+	findings := checkPriorityValue(path, class, workspacePriority(o))
 	if class.PreemptionPolicy == nil || *class.PreemptionPolicy != corev1.PreemptNever {
-		add("its preemptionPolicy is not Never: placeholders would evict pods of lower priority")
+		findings = append(findings, invalid(path, name,
+			fmt.Sprintf("PriorityClass %s does not have preemptionPolicy Never: placeholders would evict pods of lower priority", name)).withKey("preemptionPolicy"))
 	}
 	return findings
+}
+
+func checkPriorityValue(path *field.Path, class *schedulingv1.PriorityClass, workspaces int32) []Finding {
+	const tooHigh = "value too high"
+	var f Finding
+	switch value := class.Value; {
+	case value <= emptyNodePriority:
+		f = invalid(path, class.Name, fmt.Sprintf("PriorityClass %s has value %d, not above %d: Karpenter takes the node for empty and removes it", class.Name, value, emptyNodePriority)).
+			withKey("value too low")
+	case value >= workspaces:
+		f = invalid(path, class.Name, fmt.Sprintf("PriorityClass %s has value %d, not below the Workspaces' %d: none could take the placeholder's place", class.Name, value, workspaces)).
+			withKey(tooHigh)
+		f.amount = int64(value)
+	case value >= 0:
+		f = invalid(path, class.Name, fmt.Sprintf("PriorityClass %s has value %d, not below 0: pods of priority 0 could not take the placeholder's place", class.Name, value)).
+			withKey(tooHigh)
+		f.amount = int64(value)
+	default:
+		return nil
+	}
+	return []Finding{f}
 }
 
 // workspacePriority is the priority of pods that name no class, as Workspaces' do: the global default class's, else 0.

@@ -34,15 +34,15 @@ func checkTolerationsExcess(o *Object) []Finding {
 	var findings []Finding
 	for i := range o.Spec.Tolerations {
 		t := &o.Spec.Tolerations[i]
-		path := o.specPath("tolerations").Index(i)
+		path, text := o.specPath("tolerations").Index(i), tolerationText(t)
 		switch {
 		case t.Key == "":
-			findings = append(findings, invalid(path, tolerationText(t), "tolerates every taint, those of sick and foreign nodes too").withKey(tolerationText(t)))
+			findings = append(findings, invalid(path, text, fmt.Sprintf("toleration %s covers every taint, those of sick and foreign nodes too", text)).withKey(text))
 		case slices.Contains(defaultTolerations, t.Key), hasTaintFor(o.Pool, t):
 		case len(o.Pool.Unknown) > 0:
 			findings = append(findings, notVerified(path, strings.Join(o.Pool.Unknown, "; ")))
 		default:
-			findings = append(findings, invalid(path, tolerationText(t), fmt.Sprintf("no node of pool %s has such a taint", o.Pool.Config.Name)).withKey(tolerationText(t)))
+			findings = append(findings, invalid(path, text, fmt.Sprintf("toleration %s is for a taint that no node of pool %s has", text, o.Pool.Config.Name)).withKey(text))
 		}
 	}
 	return findings

@@ -55,9 +55,11 @@ func TestShippedPlaceholdersAreComplete(t *testing.T) {
 }
 
 // The files hold the values of values.yaml, so that whoever reads or applies one alone is not misled.
-func TestShippedPlaceholderFilesAreWhatIsRendered(t *testing.T) {
+func TestShippedFilesAreWhatIsRendered(t *testing.T) {
 	shipped := render(t, "../manifests/base")
-	files, err := manifest.Objects([]string{"../manifests/base/placeholders", "../manifests/base/cpa"}, nil)
+	files, err := manifest.Objects([]string{
+		"../manifests/base/placeholders", "../manifests/base/cpa", "../manifests/base/warmpool/deployment.yaml",
+	}, nil)
 	require.NoError(t, err)
 	for _, file := range files {
 		rendered := find[map[string]any](t, shipped, file.GetKind(), file.GetName())

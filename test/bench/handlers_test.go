@@ -1,0 +1,221 @@
+// Package bench measures warmpool against baselines in the same run. Nothing here asserts a time.
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"warmpool.sh/webhook"
+	"warmpool.sh/webhook/cluster/manifest"
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/policy"
+)
+
+// BenchmarkHandlers serves one request by each handler: a whole HTTP handler on a review as an API server sends it.
+// The row "ratios" runs them in turn and counts the process's CPU time, garbage collection included, so that a busy
+// machine disturbs little and all alike. It reports
+//
+//	x-noop        time of warmpool over that of a handler that decodes the review and allows
+//	framework-x   time of admission.WithDefaulter doing the same work, over warmpool's
+//	allocs-part   allocations of warmpool over those of the framework
+func BenchmarkHandlers(b *testing.B) {
+	e := evaluator(b)
+	handlers := webhook.Handlers(func() *policy.Evaluator { return e }, logr.Discard())
+	cases := []struct {
+		name      string
+		body      []byte
+		warmpool  http.Handler
+		framework http.Handler
+	}{
+		{"pods", review(b, "pod.json"), handlers[webhook.PodsPath], framework(&podDefaulter{e})},
+		{"placeholders", review(b, "placeholder.json"), handlers[webhook.MutatePlaceholdersPath], framework(&placeholderDefaulter{e})},
+		{"placeholders-noop", review(b, "shipped.json"), handlers[webhook.MutatePlaceholdersPath], framework(&placeholderDefaulter{e})},
+		{"validate", review(b, "shipped.json"), handlers[webhook.ValidatePlaceholdersPath], nil},
+	}
+	for _, c := range cases {
+		rows := []row{{"noop", http.HandlerFunc(noop)}, {"warmpool", c.warmpool}}
+		if c.framework != nil {
+			rows = append(rows, row{"framework", c.framework})
+		}
+		for _, r := range rows {
+			b.Run(c.name+"/"+r.name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					serve(b, r.handler, c.body)
+				}
+			})
+		}
+		b.Run(c.name+"/ratios", func(b *testing.B) { ratios(b, rows, c.body) })
+	}
+}
+
+type row struct {
+	name    string
+	handler http.Handler
+}
+
+func serve(b *testing.B, handler http.Handler, body []byte) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	response := httptest.NewRecorder()
+	handler.ServeHTTP(response, request)
+	if response.Code != http.StatusOK {
+		b.Fatal(response.Code, response.Body.String())
+	}
+	return response
+}
+
+// ratios takes the median of each handler over rounds in which all of them take turns.
+func ratios(b *testing.B, rows []row, body []byte) {
+	const perRound = 200
+	times := make([][]float64, len(rows))
+	allocs := make([]float64, len(rows))
+	for b.Loop() {
+		for i, r := range rows {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			began := cpuTime(b)
+			for range perRound {
+				serve(b, r.handler, body)
+			}
+			times[i] = append(times[i], float64(cpuTime(b)-began))
+			runtime.ReadMemStats(&after)
+			allocs[i] = float64(after.Mallocs - before.Mallocs)
+		}
+	}
+	median := func(i int) float64 {
+		slices.Sort(times[i])
+		return times[i][len(times[i])/2]
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(1)/median(0), "x-noop")
+	if len(rows) > 2 {
+		b.ReportMetric(median(2)/median(1), "framework-x")
+		b.ReportMetric(allocs[1]/allocs[2], "allocs-part")
+	}
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// noop decodes the review and allows.
+func noop(w http.ResponseWriter, r *http.Request) {
+	var body bytes.Buffer
+	body.Grow(int(r.ContentLength) + bytes.MinRead)
+	if _, err := body.ReadFrom(r.Body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	var in admissionv1.AdmissionReview
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body.Bytes(), &in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	in.Response = &admissionv1.AdmissionResponse{UID: in.Request.UID, Allowed: true}
+	in.Request = nil
+	_ = json.NewEncoder(w).Encode(in)
+}
+
+// The framework's way: a defaulter on the typed object; deep copy, marshal and diff are its own.
+type podDefaulter struct{ *policy.Evaluator }
+
+func (d *podDefaulter) Default(ctx context.Context, pod *corev1.Pod) error {
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return err
+	}
+	o := d.Pod(pod, request.Namespace)
+	d.Mutate(o)
+	d.Check(o)
+	*pod = *o.Pod
+	return nil
+}
+
+type placeholderDefaulter struct{ *policy.Evaluator }
+
+func (d *placeholderDefaulter) Default(ctx context.Context, deployment *appsv1.Deployment) error {
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return err
+	}
+	o := d.Placeholder(deployment, request.Namespace)
+	d.Mutate(o)
+	*deployment = *o.Deployment
+	return nil
+}
+
+func framework[T kruntime.Object](defaulter admission.Defaulter[T]) http.Handler {
+	return admission.WithDefaulter(clientgoscheme.Scheme, defaulter)
+}
+
+func evaluator(b *testing.B) *policy.Evaluator {
+	b.Helper()
+	examples := filepath.Join("..", "..", "manifests", "examples")
+	facts, _, err := manifest.Read([]string{examples}, nil)
+	require.NoError(b, err)
+	data, err := os.ReadFile(filepath.Join(examples, "warmpool.yaml"))
+	require.NoError(b, err)
+	cfg, err := config.Load(data, policy.IDs())
+	require.NoError(b, err)
+	e, err := policy.New(cfg, facts, time.Unix(0, 0))
+	require.NoError(b, err)
+	return e
+}
+
+// review wraps an object of testdata, as it arrives at admission, into the envelope of an API server.
+func review(b *testing.B, file string) []byte {
+	b.Helper()
+	object, err := os.ReadFile(filepath.Join("testdata", file))
+	require.NoError(b, err)
+	object, err = yaml.YAMLToJSON(object)
+	require.NoError(b, err)
+	envelope, err := os.ReadFile(filepath.Join("testdata", "envelope.json"))
+	require.NoError(b, err)
+	var in admissionv1.AdmissionReview
+	require.NoError(b, json.Unmarshal(envelope, &in))
+	var meta struct {
+		Kind     string `json:"kind"`
+		Metadata struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+	}
+	require.NoError(b, json.Unmarshal(object, &meta))
+	in.Request.Name, in.Request.Namespace = meta.Metadata.Name, meta.Metadata.Namespace
+	if meta.Kind == "Deployment" {
+		in.Request.Kind.Group, in.Request.Kind.Kind = "apps", "Deployment"
+		in.Request.Resource.Group, in.Request.Resource.Resource = "apps", "deployments"
+		in.Request.RequestKind, in.Request.RequestResource = &in.Request.Kind, &in.Request.Resource
+	}
+	in.Request.Object.Raw = object
+	body, err := json.Marshal(in)
+	require.NoError(b, err)
+	return body
+}

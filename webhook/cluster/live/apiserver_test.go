@@ -1,0 +1,293 @@
+package live
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/karpenter/pkg/apis"
+
+	"warmpool.sh/test/controlplane"
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/cluster/manifest"
+)
+
+const (
+	startLimit = 5 * time.Minute // programs may have to be built first
+	limit      = 60 * time.Second
+	step       = 50 * time.Millisecond
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // else controller-runtime prints a stack trace after 30 s
+	os.Exit(m.Run())
+}
+
+// startReader runs a Reader over a new API server until the test ends.
+func startReader(t *testing.T) (*controlplane.ControlPlane, *Reader, *journal) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	plane, err := controlplane.Start(ctx, controlplane.Options{Log: t.Output()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })
+
+	told := &journal{}
+	mgr, err := manager.New(plane.Config, manager.Options{
+		Logger: told.logger(), Cache: CacheOptions(candidate), Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	require.NoError(t, err)
+	reader, err := New(mgr)
+	require.NoError(t, err)
+	reader.discoverInterval = step
+	require.NoError(t, mgr.Add(reader))
+	running, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(running) }()
+	t.Cleanup(func() {
+		stop()
+		assert.NoError(t, <-ended)
+	})
+	eventually(t, "the reader is synced", reader.Synced)
+	return plane, reader, told
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, limit, step, what)
+}
+
+func decode(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := controlplane.Decode(strings.NewReader(text))
+	require.NoError(t, err)
+	return objects
+}
+
+// One API server serves all of this: the CRDs come and go in the order of the steps.
+func TestReaderFollowsACluster(t *testing.T) {
+	plane, reader, told := startReader(t)
+	ctx := t.Context()
+	direct, err := client.New(plane.Config, client.Options{})
+	require.NoError(t, err)
+	apply := func(t *testing.T, text string) {
+		t.Helper()
+		require.NoError(t, plane.Apply(ctx, decode(t, text)...))
+	}
+	remove := func(t *testing.T, text string) {
+		t.Helper()
+		for _, object := range decode(t, text) {
+			require.NoError(t, direct.Delete(ctx, object))
+		}
+	}
+
+	t.Run("no CRDs", func(t *testing.T) {
+		snapshot := reader.Snapshot()
+		assert.Equal(t, "no NodePool CRD (karpenter.sh) in the cluster", snapshot.NodePools.Reason())
+		assert.Equal(t, "no WorkspaceTemplate CRD (workspace.jupyter.org) in the cluster", snapshot.Templates.Reason())
+		assert.NotNil(t, snapshot.PriorityClasses.Get("system-node-critical"))
+		assert.NotNil(t, snapshot.Namespaces.Get("kube-system"))
+		assert.True(t, snapshot.Nodes.Known())
+	})
+	t.Run("nodes", func(t *testing.T) {
+		apply(t, `{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {karpenter.sh/nodepool: gpu-a}}}`)
+		eventually(t, "the node is seen", func() bool { return reader.Snapshot().Nodes.Get("n1") != nil })
+		assert.Equal(t, "gpu-a", reader.Snapshot().Nodes.Get("n1").Labels["karpenter.sh/nodepool"])
+		apply(t, `{apiVersion: v1, kind: Node, metadata: {name: n1}, spec: {unschedulable: true}}`)
+		eventually(t, "the node is cordoned", func() bool { return reader.Snapshot().Nodes.Get("n1").Spec.Unschedulable })
+		remove(t, `{apiVersion: v1, kind: Node, metadata: {name: n1}}`)
+		eventually(t, "the node is gone", func() bool { return reader.Snapshot().Nodes.Get("n1") == nil })
+	})
+	t.Run("NodePool CRD comes, goes and comes", func(t *testing.T) {
+		crd := string(apis.NodePoolCRD)
+		for range 2 {
+			apply(t, crd)
+			apply(t, nodePoolManifest)
+			eventually(t, "the NodePool is read", func() bool { return reader.Snapshot().NodePools.Get("gpu-a") != nil })
+			remove(t, crd)
+			eventually(t, "NodePools are unknown again", func() bool {
+				return reader.Snapshot().NodePools.Reason() == "no NodePool CRD (karpenter.sh) in the cluster"
+			})
+			assert.True(t, reader.Synced())
+		}
+		assert.Equal(t, 3, told.count("no NodePool CRD"), "one line per change: %v", told.lines)
+		assert.Equal(t, 2, told.count(`"kind"="NodePool"`), "one line per change: %v", told.lines)
+	})
+	t.Run("preferred version changes", func(t *testing.T) { testVersions(t, reader, told, apply) })
+	t.Run("as manifests say", func(t *testing.T) {
+		apply(t, string(apis.NodePoolCRD))
+		apply(t, sameCluster)
+		snapshot, _, err := manifest.Read([]string{"-"}, strings.NewReader(sameCluster))
+		require.NoError(t, err)
+		testSame(t, snapshot, reader)
+	})
+}
+
+const nodePoolManifest = `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpu-a}
+spec:
+  template:
+    metadata: {labels: {team: ml}}
+    spec:
+      nodeClassRef: {group: karpenter.sagemaker.amazonaws.com, kind: HyperpodNodeClass, name: default}
+      taints:
+      - {key: nvidia.com/gpu, value: "true", effect: NoSchedule}
+      startupTaints:
+      - {key: example.com/starting, effect: NoExecute}
+      requirements:
+      - {key: node.kubernetes.io/instance-type, operator: In, values: [ml.p5.48xlarge], minValues: 1}
+`
+
+// templateCRD serves WorkspaceTemplates in the versions; what they hold is free.
+func templateCRD(versions ...string) string {
+	text := `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: workspacetemplates.workspace.jupyter.org}
+spec:
+  group: workspace.jupyter.org
+  scope: Namespaced
+  names: {kind: WorkspaceTemplate, plural: workspacetemplates, singular: workspacetemplate, listKind: WorkspaceTemplateList}
+  versions:
+`
+	for _, version := range versions {
+		stored := "false"
+		if version == "v1alpha1" {
+			stored = "true"
+		}
+		text += "  - {name: " + version + ", served: true, storage: " + stored +
+			", schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
+	}
+	return text
+}
+
+func testVersions(t *testing.T, reader *Reader, told *journal, apply func(*testing.T, string)) {
+	template := `{apiVersion: workspace.jupyter.org/v1alpha1, kind: WorkspaceTemplate, metadata: {name: gpu, namespace: default}, spec: {defaultImage: "%s"}}`
+	image := func(want string) func() bool {
+		return func() bool {
+			got := reader.Snapshot().Templates.Get("default/gpu")
+			return got != nil && got.DefaultImage == want
+		}
+	}
+	apply(t, templateCRD("v1alpha1"))
+	apply(t, strings.Replace(template, "%s", "one", 1))
+	eventually(t, "the template is read", image("one"))
+
+	apply(t, templateCRD("v1", "v1alpha1"))
+	eventually(t, "the preferred version is watched", func() bool { return told.count(`"group"="workspace.jupyter.org" "version"="v1"`) > 0 && reader.Snapshot().Templates.Known() })
+	assert.True(t, image("one")())
+	apply(t, strings.Replace(template, "%s", "two", 1))
+	eventually(t, "the change is seen", image("two"))
+
+	apply(t, strings.Replace(template, `"%s"`, "[three]", 1))
+	eventually(t, "a malformed template is told", func() bool { return reader.Snapshot().Templates.Malformed("default/gpu") != "" })
+	assert.True(t, reader.Snapshot().Templates.Known())
+	apply(t, strings.Replace(template, "%s", "four", 1))
+	eventually(t, "the corrected one is read", image("four"))
+}
+
+const sameCluster = nodePoolManifest + `
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2, labels: {karpenter.sh/nodepool: gpu-a}}
+spec: {taints: [{key: nvidia.com/gpu, value: "true", effect: NoSchedule}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: overprovisioning, labels: {team: ml}}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: overprovisioning-placeholder}
+value: -1000
+preemptionPolicy: Never
+---
+apiVersion: workspace.jupyter.org/v1alpha1
+kind: WorkspaceTemplate
+metadata: {name: gpu, namespace: default}
+spec: {defaultImage: a, allowedImages: [a, b]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: spaces-placeholder-gpu, namespace: overprovisioning, labels: {warmpool.sh/pool: gpu}}
+spec:
+  selector: {matchLabels: {app: spaces-placeholder}}
+  template:
+    metadata: {labels: {app: spaces-placeholder}}
+    spec:
+      priorityClassName: overprovisioning-placeholder
+      containers: [{name: pause, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: "2"}}}]
+`
+
+// testSame compares what rules read; the rest is the API server's defaults.
+func testSame(t *testing.T, want *cluster.Snapshot, reader *Reader) {
+	eventually(t, "all is read", func() bool {
+		s := reader.Snapshot()
+		template := s.Templates.Get("default/gpu")
+		return s.Deployments.Len() > 0 && s.NodePools.Len() > 0 && s.Nodes.Get("n2") != nil && s.Namespaces.Get("overprovisioning") != nil &&
+			s.PriorityClasses.Get("overprovisioning-placeholder") != nil && template != nil && len(template.AllowedImages) == 2
+	})
+	got := reader.Snapshot()
+	assert.Equal(t, want.NodePools, got.NodePools)
+	assert.Equal(t, want.Templates.Get("default/gpu"), got.Templates.Get("default/gpu"))
+	node, wantNode := got.Nodes.Get("n2"), want.Nodes.Get("n2")
+	assert.Equal(t, wantNode.Labels, node.Labels)
+	assert.Subset(t, node.Spec.Taints, wantNode.Spec.Taints)
+	assert.Equal(t, want.Namespaces.Get("overprovisioning").Labels, got.Namespaces.Get("overprovisioning").Labels)
+	assert.Equal(t, want.PriorityClasses.Len(), got.PriorityClasses.Len())
+	for name, class := range want.PriorityClasses.All() {
+		assert.Equal(t, class.Value, got.PriorityClasses.Get(name).Value, name)
+	}
+	assert.Equal(t, want.Deployments.Len(), got.Deployments.Len())
+	deployment, wantDeployment := got.Deployments.Get("overprovisioning/spaces-placeholder-gpu"), want.Deployments.Get("overprovisioning/spaces-placeholder-gpu")
+	assert.Equal(t, placeholder(wantDeployment), placeholder(deployment))
+}
+
+func placeholder(d *appsv1.Deployment) []any {
+	pod := d.Spec.Template.Spec
+	return []any{d.Labels, d.Spec.Selector, d.Spec.Template.Labels, pod.PriorityClassName, pod.Containers[0].Name, pod.Containers[0].Image, pod.Containers[0].Resources}
+}
+
+// journal keeps the lines that the Reader logs.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) logger() logr.Logger {
+	return funcr.New(func(name, line string) {
+		if name != "cluster" {
+			return // the manager's own
+		}
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.lines = append(j.lines, line)
+	}, funcr.Options{})
+}
+
+// count counts the lines with the text.
+func (j *journal) count(text string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := 0
+	for _, line := range j.lines {
+		n += strings.Count(line, text)
+	}
+	return n
+}

@@ -1,0 +1,161 @@
+package live
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"warmpool.sh/webhook/cluster"
+)
+
+// source is a kind[T] of any T.
+type source interface {
+	// reset forgets all objects; the facts are unknown for the reason. settled: this is final, no listing is under way.
+	// Events of informers that were started for an earlier generation are ignored from then on.
+	reset(reason string, settled bool) (generation int)
+	// synced tells that the informer of the generation has delivered its first list.
+	synced(generation int)
+	handler(generation int) toolscache.ResourceEventHandler
+	// refresh brings the Snapshot's facts of the kind up to date.
+	refresh(next *cluster.Snapshot) (changed, settled bool)
+}
+
+// kind holds the objects of one kind as the informer tells them.
+type kind[T any] struct {
+	name string
+	log  logr.Logger
+	// convert reads an object of the informer; nil leaves it out.
+	convert func(obj any) (*T, error)
+	// same tells whether rules would see no difference.
+	same func(a, b *T) bool
+	// facts is where the Snapshot keeps the kind.
+	facts func(*cluster.Snapshot) *cluster.Facts[T]
+	// changed wakes the goroutine that rebuilds the Snapshot.
+	changed func()
+
+	mu         sync.Mutex
+	generation int
+	unknown    string // why the facts are not known; empty when they are
+	settled    bool
+	dirty      bool
+	objects    map[string]*T
+	malformed  map[string]string
+}
+
+func (k *kind[T]) reset(reason string, settled bool) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.generation++
+	k.unknown, k.settled = reason, settled
+	k.objects, k.malformed = map[string]*T{}, map[string]string{}
+	k.touch()
+	return k.generation
+}
+
+func (k *kind[T]) synced(generation int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if generation == k.generation {
+		k.unknown, k.settled = "", true
+		k.touch()
+	}
+}
+
+func (k *kind[T]) handler(generation int) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { k.put(generation, obj) },
+		UpdateFunc: func(_, obj any) { k.put(generation, obj) },
+		DeleteFunc: func(obj any) { k.remove(generation, obj) },
+	}
+}
+
+func (k *kind[T]) put(generation int, obj any) {
+	key, err := toolscache.MetaNamespaceKeyFunc(obj)
+	if err != nil {
+		k.log.Error(err, "ignored what is no object", "kind", k.name)
+		return
+	}
+	fact, err := k.convert(obj)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if generation != k.generation {
+		return
+	}
+	old, reason := k.objects[key], k.malformed[key]
+	switch {
+	case err != nil:
+		if err.Error() == reason {
+			return
+		}
+		k.log.Info("left out an object that cannot be read", "kind", k.name, "object", key, "reason", err.Error())
+		k.malformed[key] = err.Error()
+		delete(k.objects, key)
+	case fact == nil:
+		if old == nil && reason == "" {
+			return
+		}
+		delete(k.malformed, key)
+		delete(k.objects, key)
+	default:
+		if old != nil && k.same(old, fact) {
+			return
+		}
+		delete(k.malformed, key)
+		k.objects[key] = fact
+	}
+	k.touch()
+}
+
+func (k *kind[T]) remove(generation int, obj any) {
+	key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+	if err != nil {
+		k.log.Error(err, "ignored what is no object", "kind", k.name)
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if generation != k.generation || k.objects[key] == nil && k.malformed[key] == "" {
+		return
+	}
+	delete(k.objects, key)
+	delete(k.malformed, key)
+	k.touch()
+}
+
+// touch is called with mu held.
+func (k *kind[T]) touch() {
+	k.dirty = true
+	k.changed()
+}
+
+func (k *kind[T]) refresh(next *cluster.Snapshot) (changed, settled bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	facts := k.facts(next)
+	switch {
+	case !k.dirty:
+		return false, k.settled
+	case k.unknown == "":
+		*facts = cluster.Known(maps.Clone(k.objects)).WithMalformed(maps.Clone(k.malformed))
+		changed = true
+	default: // objects that arrive before the list is complete make no difference
+		changed = facts.Known() || facts.Reason() != k.unknown
+		*facts = cluster.Unknown[T](k.unknown)
+	}
+	k.dirty = false
+	return changed, k.settled
+}
+
+// sameObject compares typed objects without the version, which differs for changes that the transforms dropped.
+func sameObject[T any, P interface {
+	*T
+	metav1.Object
+}](a, b *T) bool {
+	as := *a
+	P(&as).SetResourceVersion(P(b).GetResourceVersion())
+	return equality.Semantic.DeepEqual(&as, b)
+}

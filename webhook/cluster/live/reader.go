@@ -1,0 +1,238 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"warmpool.sh/webhook/cluster"
+)
+
+const notSynced = "not synced yet"
+
+// Reader keeps a Snapshot of the cluster up to date. Add it to the manager, whose cache must be made with CacheOptions.
+type Reader struct {
+	log       logr.Logger
+	cache     cache.Cache
+	discovery discovery.DiscoveryInterface
+	builtin   []watched
+	custom    []*custom
+	changed   chan struct{} // holds at most one signal
+
+	rebuildInterval, discoverInterval time.Duration
+
+	snapshot atomic.Pointer[cluster.Snapshot]
+	synced   atomic.Bool
+
+	mu        sync.Mutex
+	listeners []func(*cluster.Snapshot)
+}
+
+var (
+	_ cluster.Reader                 = (*Reader)(nil)
+	_ manager.LeaderElectionRunnable = (*Reader)(nil)
+)
+
+// watched is a kind of Kubernetes's own and an object for which its informer is asked.
+type watched struct {
+	source
+	object client.Object
+}
+
+// New makes a Reader over the manager's cache. It reads nothing before Start.
+func New(mgr manager.Manager) (*Reader, error) {
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make discovery client: %w", err)
+	}
+	r := newReader(mgr.GetLogger().WithName("cluster"))
+	r.cache, r.discovery = mgr.GetCache(), client
+	return r, nil
+}
+
+func newReader(log logr.Logger) *Reader {
+	r := &Reader{
+		log: log, changed: make(chan struct{}, 1),
+		rebuildInterval: 100 * time.Millisecond, discoverInterval: 10 * time.Second,
+	}
+	r.snapshot.Store(&cluster.Snapshot{})
+	r.builtin = []watched{
+		{&kind[corev1.Node]{
+			name: "Node", log: log, changed: r.signal, convert: as[corev1.Node], same: sameObject[corev1.Node],
+			facts: func(s *cluster.Snapshot) *cluster.Facts[corev1.Node] { return &s.Nodes },
+		}, &corev1.Node{}},
+		{&kind[schedulingv1.PriorityClass]{
+			name: "PriorityClass", log: log, changed: r.signal, convert: as[schedulingv1.PriorityClass], same: sameObject[schedulingv1.PriorityClass],
+			facts: func(s *cluster.Snapshot) *cluster.Facts[schedulingv1.PriorityClass] { return &s.PriorityClasses },
+		}, &schedulingv1.PriorityClass{}},
+		{&kind[corev1.Namespace]{
+			name: "Namespace", log: log, changed: r.signal, convert: as[corev1.Namespace], same: sameObject[corev1.Namespace],
+			facts: func(s *cluster.Snapshot) *cluster.Facts[corev1.Namespace] { return &s.Namespaces },
+		}, &corev1.Namespace{}},
+		{&kind[appsv1.Deployment]{
+			name: "Deployment", log: log, changed: r.signal, convert: placeholderCandidate, same: sameObject[appsv1.Deployment],
+			facts: func(s *cluster.Snapshot) *cluster.Facts[appsv1.Deployment] { return &s.Deployments },
+		}, &appsv1.Deployment{}},
+	}
+	r.custom = []*custom{
+		{kind: cluster.NodePoolGroupKind, source: &kind[cluster.NodePool]{
+			name: "NodePool", log: log, changed: r.signal, convert: from(cluster.NodePoolFrom), same: sameContent[cluster.NodePool],
+			facts: func(s *cluster.Snapshot) *cluster.Facts[cluster.NodePool] { return &s.NodePools },
+		}},
+		{kind: cluster.WorkspaceTemplateGroupKind, source: &kind[cluster.WorkspaceTemplate]{
+			name: "WorkspaceTemplate", log: log, changed: r.signal, convert: from(cluster.WorkspaceTemplateFrom), same: sameContent[cluster.WorkspaceTemplate],
+			facts: func(s *cluster.Snapshot) *cluster.Facts[cluster.WorkspaceTemplate] { return &s.Templates },
+		}},
+	}
+	for _, s := range r.sources() {
+		s.reset(notSynced, false)
+	}
+	r.rebuild()
+	return r
+}
+
+func (r *Reader) sources() []source {
+	var all []source
+	for _, w := range r.builtin {
+		all = append(all, w.source)
+	}
+	for _, c := range r.custom {
+		all = append(all, c.source)
+	}
+	return all
+}
+
+// Snapshot returns the present Snapshot; it costs one atomic load. Kinds that are not listed yet are unknown.
+func (r *Reader) Snapshot() *cluster.Snapshot { return r.snapshot.Load() }
+
+// Synced tells whether every kind that the cluster serves has been listed once and is in the Snapshot. It stays true.
+func (r *Reader) Synced() bool { return r.synced.Load() }
+
+// OnChange has f called with each new Snapshot from now on, never concurrently. A slow f delays the next Snapshot.
+func (r *Reader) OnChange(f func(*cluster.Snapshot)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listeners = append(r.listeners, f)
+}
+
+// NeedLeaderElection says no: every replica answers admissions.
+func (r *Reader) NeedLeaderElection() bool { return false }
+
+// Start keeps the Snapshot up to date until ctx ends. It fails only when the cache gives no informer for a kind of
+// Kubernetes's own; absent CRDs are waited for.
+func (r *Reader) Start(ctx context.Context) error {
+	for _, w := range r.builtin {
+		if err := r.watch(ctx, w.source, w.object); err != nil {
+			return err
+		}
+	}
+	var discovering sync.WaitGroup
+	discovering.Go(func() { r.discover(ctx) })
+	defer discovering.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.changed:
+		}
+		r.rebuild()
+		select { // gather what comes in bursts
+		case <-ctx.Done():
+			return nil
+		case <-time.After(r.rebuildInterval):
+		}
+	}
+}
+
+// watch starts an informer, or joins the one that runs. ctx also bounds the wait for its first list.
+func (r *Reader) watch(ctx context.Context, s source, object client.Object) error {
+	generation := s.reset(notSynced, false)
+	informer, err := r.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("get informer: %w", err)
+	}
+	registration, err := informer.AddEventHandler(s.handler(generation))
+	if err != nil {
+		return fmt.Errorf("add handler to informer: %w", err)
+	}
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-registration.HasSyncedChecker().Done():
+			s.synced(generation)
+		}
+	}()
+	return nil
+}
+
+// signal is called with a kind's lock held; it never blocks.
+func (r *Reader) signal() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// rebuild makes a new Snapshot; kinds without a change share their facts with the old one.
+func (r *Reader) rebuild() {
+	next := *r.snapshot.Load()
+	changed, settled := false, true
+	for _, s := range r.sources() {
+		c, ok := s.refresh(&next)
+		changed, settled = changed || c, settled && ok
+	}
+	if changed {
+		r.snapshot.Store(&next)
+	}
+	if settled && !r.synced.Swap(true) {
+		r.log.Info("the cluster is read")
+	}
+	if !changed {
+		return
+	}
+	r.mu.Lock()
+	listeners := slices.Clone(r.listeners)
+	r.mu.Unlock()
+	for _, f := range listeners {
+		f(&next)
+	}
+}
+
+func as[T any](obj any) (*T, error) {
+	typed, ok := obj.(*T)
+	if !ok {
+		return nil, fmt.Errorf("got %T", obj)
+	}
+	return typed, nil
+}
+
+func placeholderCandidate(obj any) (*appsv1.Deployment, error) {
+	deployment, err := as[appsv1.Deployment](obj)
+	if err != nil || stripped(deployment) {
+		return nil, err
+	}
+	return deployment, nil
+}
+
+func from[T any](read func(map[string]any) (*T, error)) func(any) (*T, error) {
+	return func(obj any) (*T, error) {
+		u, err := as[unstructured.Unstructured](obj)
+		if err != nil {
+			return nil, err
+		}
+		return read(u.Object)
+	}
+}

@@ -1,0 +1,104 @@
+package live
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/webhook/cluster"
+)
+
+// CacheOptions makes the manager's cache hold only what rules need: in a cluster of 10,000 nodes the rest would fill
+// gigabytes. candidate tells which Deployments may be placeholders; others keep nothing but their name.
+// It must give the same answer for a Deployment without spec and labels, unless that answer is no.
+func CacheOptions(candidate func(*appsv1.Deployment) bool) cache.Options {
+	return cache.Options{
+		DefaultTransform: strip,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}:       {Transform: stripNode},
+			&corev1.Namespace{}:  {Transform: stripNamespace},
+			&appsv1.Deployment{}: {Transform: stripDeployments(candidate)},
+		},
+		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
+			if apierrors.IsNotFound(err) {
+				return // the CRD is gone; discovery notices and says so once
+			}
+			toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+		},
+	}
+}
+
+// strip drops what nobody reads of any object. What is no object, such as the tombstone of a missed deletion, passes.
+func strip(obj any) (any, error) {
+	if o, ok := obj.(metav1.Object); ok && len(o.GetManagedFields()) > 0 {
+		o.SetManagedFields(nil)
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		switch u.GroupVersionKind().GroupKind() {
+		case cluster.NodePoolGroupKind, cluster.WorkspaceTemplateGroupKind:
+			unstructured.RemoveNestedField(u.Object, "status")
+		}
+	}
+	return obj, nil
+}
+
+func stripNode(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
+	}
+	kept := corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, ResourceVersion: node.ResourceVersion,
+			Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp,
+		},
+		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status: corev1.NodeStatus{Allocatable: node.Status.Allocatable},
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			// Without the heartbeat's time and the message, or every node would change every few minutes.
+			kept.Status.Conditions = []corev1.NodeCondition{{
+				Type: condition.Type, Status: condition.Status,
+				Reason: condition.Reason, LastTransitionTime: condition.LastTransitionTime,
+			}}
+		}
+	}
+	*node = kept
+	return node, nil
+}
+
+func stripNamespace(obj any) (any, error) {
+	if namespace, ok := obj.(*corev1.Namespace); ok {
+		*namespace = corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: namespace.Name, ResourceVersion: namespace.ResourceVersion, Labels: namespace.Labels,
+		}}
+	}
+	return obj, nil
+}
+
+func stripDeployments(candidate func(*appsv1.Deployment) bool) toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		deployment, ok := obj.(*appsv1.Deployment)
+		if !ok {
+			return obj, nil
+		}
+		if candidate(deployment) {
+			return strip(deployment)
+		}
+		*deployment = appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+			Name: deployment.Name, Namespace: deployment.Namespace, ResourceVersion: deployment.ResourceVersion,
+		}}
+		return deployment, nil
+	}
+}
+
+// stripped tells the Deployments that are no candidates: the API server takes none without a selector.
+func stripped(deployment *appsv1.Deployment) bool { return deployment.Spec.Selector == nil }

@@ -1,0 +1,125 @@
+package live
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+var full = metav1.ObjectMeta{
+	Name: "a", Namespace: "x", ResourceVersion: "7", UID: "u", Generation: 3,
+	Labels: map[string]string{"l": "v"}, Annotations: map[string]string{"a": "v"},
+	ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+}
+
+func candidate(d *appsv1.Deployment) bool { return d.Labels["warmpool.sh/pool"] != "" }
+
+// transformed applies a transform twice: informers may hand in what is transformed already.
+func transformed[T any](t *testing.T, transform toolscache.TransformFunc, obj T) T {
+	t.Helper()
+	for range 2 {
+		got, err := transform(any(obj))
+		require.NoError(t, err)
+		obj = got.(T)
+	}
+	return obj
+}
+
+func TestNodeKeepsWhatRulesRead(t *testing.T) {
+	deleted := metav1.Now()
+	meta := full
+	meta.DeletionTimestamp = &deleted
+	taints := []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	allocatable := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+	since := metav1.NewTime(time.Unix(1, 0))
+	got := transformed(t, stripNode, &corev1.Node{
+		ObjectMeta: meta,
+		Spec:       corev1.NodeSpec{Taints: taints, Unschedulable: true, ProviderID: "p", PodCIDR: "c"},
+		Status: corev1.NodeStatus{
+			Allocatable: allocatable, Capacity: allocatable, Images: []corev1.ContainerImage{{SizeBytes: 1}},
+			NodeInfo: corev1.NodeSystemInfo{KernelVersion: "k"},
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "r", Message: "m", LastTransitionTime: since, LastHeartbeatTime: metav1.Now()},
+			},
+		},
+	})
+	assert.Equal(t, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "7", Labels: full.Labels, DeletionTimestamp: &deleted},
+		Spec:       corev1.NodeSpec{Taints: taints, Unschedulable: true},
+		Status: corev1.NodeStatus{Allocatable: allocatable, Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "r", LastTransitionTime: since},
+		}},
+	}, got)
+}
+
+func TestNamespaceKeepsLabels(t *testing.T) {
+	got := transformed(t, stripNamespace, &corev1.Namespace{ObjectMeta: full, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive}})
+	assert.Equal(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "7", Labels: full.Labels}}, got)
+}
+
+func TestDeploymentsThatAreNoPlaceholdersKeepTheirNameOnly(t *testing.T) {
+	spec := appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{}}
+	got := transformed(t, stripDeployments(candidate), &appsv1.Deployment{ObjectMeta: full, Spec: spec})
+	assert.Equal(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "x", ResourceVersion: "7"}}, got)
+	left, err := placeholderCandidate(got)
+	require.NoError(t, err)
+	assert.Nil(t, left, "it is not in the Snapshot")
+
+	meta := full
+	meta.Labels = map[string]string{"warmpool.sh/pool": "gpu"}
+	got = transformed(t, stripDeployments(candidate), &appsv1.Deployment{ObjectMeta: meta, Spec: spec})
+	want := &appsv1.Deployment{ObjectMeta: meta, Spec: spec}
+	want.ManagedFields = nil
+	assert.Equal(t, want, got)
+	left, err = placeholderCandidate(got)
+	require.NoError(t, err)
+	assert.Same(t, got, left)
+}
+
+func TestOtherObjectsLoseManagedFields(t *testing.T) {
+	got := transformed(t, strip, &schedulingv1.PriorityClass{ObjectMeta: full, Value: 7})
+	want := &schedulingv1.PriorityClass{ObjectMeta: full, Value: 7}
+	want.ManagedFields = nil
+	assert.Equal(t, want, got)
+}
+
+func TestCustomObjectsLoseStatusToo(t *testing.T) {
+	for kind, kept := range map[string]bool{"karpenter.sh/v1 NodePool": false, "workspace.jupyter.org/v1 WorkspaceTemplate": false, "karpenter.sh/v1 NodeClaim": true} {
+		object := func() *unstructured.Unstructured {
+			u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}, "status": map[string]any{"a": "b"}}}
+			u.SetManagedFields(full.ManagedFields)
+			apiVersion, name, _ := strings.Cut(kind, " ")
+			u.SetAPIVersion(apiVersion)
+			u.SetKind(name)
+			return u
+		}
+		got := transformed(t, strip, object())
+		_, has := got.Object["status"]
+		assert.Equal(t, kept, has, kind)
+		assert.Contains(t, got.Object, "spec")
+		assert.Empty(t, got.GetManagedFields())
+	}
+}
+
+func TestTransformsLetTombstonesPass(t *testing.T) {
+	tombstone := toolscache.DeletedFinalStateUnknown{Key: "x/a", Obj: &corev1.Pod{}}
+	for _, transform := range []toolscache.TransformFunc{strip, stripNode, stripNamespace, stripDeployments(candidate)} {
+		got, err := transform(tombstone)
+		require.NoError(t, err)
+		assert.Equal(t, tombstone, got)
+		_, err = transform((runtime.Object)(nil))
+		require.NoError(t, err)
+	}
+}

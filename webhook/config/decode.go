@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -153,6 +154,11 @@ func (d *decoder) str(p *field.Path, n *yaml.Node, v reflect.Value) {
 	}
 }
 
+// shortText is what every sensible duration and quantity looks like. The parser of quantities takes minutes for others, such
+// as an exponent of nine digits.
+var shortText = regexp.MustCompile(`^[0-9a-zA-Zµ.+-]{1,40}$`)
+var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{3}`)
+
 // text decodes durations and quantities, which have their own form.
 func (d *decoder) text(p *field.Path, n *yaml.Node, u json.Unmarshaler) {
 	want := "a quantity such as 500m or 16Gi"
@@ -160,7 +166,8 @@ func (d *decoder) text(p *field.Path, n *yaml.Node, u json.Unmarshaler) {
 		want = "a duration such as 30s, 10m or 1h"
 	}
 	quoted, err := json.Marshal(n.Value)
-	if n.Kind != yaml.ScalarNode || err != nil || u.UnmarshalJSON(quoted) != nil {
+	sane := n.Kind == yaml.ScalarNode && shortText.MatchString(n.Value) && !longExponent.MatchString(n.Value)
+	if !sane || err != nil || u.UnmarshalJSON(quoted) != nil {
 		d.wrong(p, n, want, "")
 	}
 }

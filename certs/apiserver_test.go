@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,6 +30,7 @@ func TestAPIServer(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *install){
 		"first start": testFirstStart,
 		"invalid":     testInvalidSecret,
+		"untrusted":   testUntrusted,
 		"rotation":    testRotationLosesNothing,
 		"renewal":     testRenewal,
 	} {
@@ -114,8 +116,9 @@ func testInvalidSecret(t *testing.T, i *install) {
 		address, _ := i.start(t)
 		addresses = append(addresses, address)
 	}
+	ctx := t.Context()
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
-		ca := i.ca(t)
+		ca := i.ca(ctx, t)
 		require.NotEmpty(t, ca)
 		for _, address := range addresses {
 			_, err := i.dial(address, ca)
@@ -123,6 +126,25 @@ func testInvalidSecret(t *testing.T, i *install) {
 		}
 	}, soon, 50*time.Millisecond)
 	i.waitForBundle(t)
+}
+
+// A replica that may not write caBundle makes a CA, but is not ready: nobody trusts it.
+func testUntrusted(t *testing.T, i *install) {
+	verbs := func(verbs ...string) {
+		role := &rbacv1.ClusterRole{}
+		require.NoError(t, i.admin.Get(t.Context(), client.ObjectKey{Name: i.MutatingConfiguration}, role))
+		role.Rules[0].Verbs = verbs
+		require.NoError(t, i.admin.Update(t.Context(), role))
+	}
+	verbs("list", "watch")
+	_, ready := i.start(t)
+	isReady := func() bool { return ready() == nil }
+	ctx := t.Context()
+	require.EventuallyWithT(t, func(t *assert.CollectT) { require.NotEmpty(t, i.ca(ctx, t)) }, soon, 50*time.Millisecond)
+	require.Never(t, isReady, 3*time.Second, 50*time.Millisecond, "the library tries every second")
+
+	verbs("list", "watch", "patch")
+	require.Eventually(t, isReady, soon, 50*time.Millisecond)
 }
 
 // While the CA changes, an API server that knows caBundle as it was some seconds

@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"context"
 	"crypto/x509"
 	"os"
 	"path/filepath"
@@ -34,13 +33,9 @@ func TestFilesAreWatched(t *testing.T) {
 	address := freeAddress(t)
 	options := webhook.Options{Host: "127.0.0.1", Port: port(t, address)}
 	certs.Configure(&options)
-	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- webhook.NewServer(options).Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		assert.NoError(t, <-done)
-	})
+	go func() { done <- webhook.NewServer(options).Start(t.Context()) }()
+	t.Cleanup(func() { assert.NoError(t, <-done) })
 	serves := func(want *x509.Certificate) func() bool {
 		return func() bool { _, err := dial(address, "files", pemOf(want)); return err == nil }
 	}

@@ -141,10 +141,10 @@ func (i *install) bundle(ctx context.Context) ([]byte, error) {
 }
 
 // ca returns ca.crt of the Secret.
-func (i *install) ca(t assert.TestingT) []byte {
+func (i *install) ca(ctx context.Context, t assert.TestingT) []byte {
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: i.Namespace, Name: "warmpool-ca"}
-	assert.NoError(t, i.admin.Get(context.Background(), key, &secret))
+	assert.NoError(t, i.admin.Get(ctx, key, &secret))
 	return secret.Data["ca.crt"]
 }
 
@@ -152,10 +152,11 @@ func (i *install) ca(t assert.TestingT) []byte {
 // the earlier ones, and returns that CA.
 func (i *install) waitForBundle(t *testing.T, earlier ...[]byte) []byte {
 	t.Helper()
+	ctx := t.Context()
 	var ca []byte
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
-		ca = i.ca(t)
-		bundle, err := i.bundle(context.Background())
+		ca = i.ca(ctx, t)
+		bundle, err := i.bundle(ctx)
 		require.NoError(t, err)
 		require.NotEmpty(t, ca)
 		require.Equal(t, string(bytes.Join(append([][]byte{ca}, earlier...), nil)), string(bundle))
@@ -206,13 +207,9 @@ func (i *install) start(t *testing.T, change ...func(*Certs)) (string, func() er
 	require.NoError(t, certs.SetupWithManager(mgr))
 	ready := mgr.GetWebhookServer().StartedChecker()
 
-	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		assert.NoError(t, <-done)
-	})
+	go func() { done <- mgr.Start(t.Context()) }() // which ends before the cleanup
+	t.Cleanup(func() { assert.NoError(t, <-done) })
 	return address, func() error { return ready(nil) }
 }
 

@@ -193,7 +193,7 @@ func TestWorkspacesToTry(t *testing.T) {
 	}
 }
 
-func exampleEvaluator(t *testing.T, configuration string) *policy.Evaluator {
+func exampleEvaluator(t testing.TB, configuration string) *policy.Evaluator {
 	t.Helper()
 	cfg, err := config.Load([]byte(configuration), policy.IDs())
 	require.NoError(t, err)

@@ -58,7 +58,11 @@ func checkPinned(o *Object) []Finding {
 		if x.Key == "" && !fit.Conflict {
 			continue // an empty term beside others matches nothing and does no harm
 		}
-		findings = append(findings, excludedFinding(o, x, "the placeholder would hold no node of pool "+o.Pool.Config.Name))
+		consequence := "the placeholder could hold a node elsewhere"
+		if fit.Conflict {
+			consequence = "the placeholder would hold none of its nodes"
+		}
+		findings = append(findings, excludedFinding(o, x, consequence))
 	}
 	if fit.Conflict || fit.Pinned {
 		return findings
@@ -84,10 +88,33 @@ func poolRequirement(pool *placement.Pool) string {
 func excludedFinding(o *Object, x placement.Exclusion, consequence string) Finding {
 	path := o.path.Child("spec").Child(x.Field())
 	if x.Key == "" {
-		return invalid(path, "{}", "an empty term matches no node: "+consequence).withKey("empty term")
+		return invalid(path, "{}", "an empty term matches no node at all").withKey("empty term").
+			withFix("Remove the empty term, or give it the requirements that it was meant to have.")
 	}
-	return invalid(path, x.Key, fmt.Sprintf("its requirement on %s excludes pool %s: %s", x.Key, o.Pool.Config.Name, consequence)).
+	text := requirementsOn(o.Spec, x)
+	return invalid(path, text, fmt.Sprintf("%s excludes pool %s: %s", text, o.Pool.Config.Name, consequence)).
 		withFix(fmt.Sprintf("Remove the requirement on %s, or name the pool that is meant by the label %s.", x.Key, placement.PoolLabel))
+}
+
+// requirementsOn writes what excludes the pool: KEY=VALUE of the nodeSelector, KEY OPERATOR [VALUES] of a term, or both
+// where only together they do.
+func requirementsOn(spec *corev1.PodSpec, x placement.Exclusion) string {
+	var parts []string
+	if value, ok := spec.NodeSelector[x.Key]; ok {
+		parts = append(parts, x.Key+"="+value)
+	}
+	if x.Term >= 0 {
+		for _, r := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[x.Term].MatchExpressions {
+			switch {
+			case r.Key != x.Key:
+			case len(r.Values) == 0:
+				parts = append(parts, fmt.Sprintf("%s %s", r.Key, r.Operator))
+			default:
+				parts = append(parts, fmt.Sprintf("%s %s [%s]", r.Key, r.Operator, strings.Join(r.Values, ", ")))
+			}
+		}
+	}
+	return strings.Join(parts, " and ")
 }
 
 func checkInstanceTypes(o *Object) []Finding {
@@ -97,7 +124,10 @@ func checkInstanceTypes(o *Object) []Finding {
 	}
 	offered, _ := o.Pool.InstanceTypes()
 	path := o.specPath("affinity", "nodeAffinity").Key(corev1.LabelInstanceTypeStable)
+	if _, ok := o.Spec.NodeSelector[corev1.LabelInstanceTypeStable]; ok {
+		path = o.specPath("nodeSelector").Key(corev1.LabelInstanceTypeStable)
+	}
 	return []Finding{invalid(path, strings.Join(strange, ", "),
-		fmt.Sprintf("pool %s offers only the instance types %s", o.Pool.Config.Name, strings.Join(offered, ", "))).
+		fmt.Sprintf("asks for instance type %s, and pool %s offers only %s", strings.Join(strange, ", "), o.Pool.Config.Name, strings.Join(offered, ", "))).
 		withFix("Name only instance types that the pool's NodePools list.").atMostWarn()}
 }

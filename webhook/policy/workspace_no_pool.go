@@ -20,6 +20,10 @@ var workspaceNoPool = &Rule{
 		if o.Pool != nil {
 			return nil
 		}
-		return []Finding{invalid(o.specPath("containers"), strings.Join(o.Accelerators, ", "), o.Problem+": the pod is left as it is")}
+		f := invalid(o.specPath("containers"), strings.Join(o.Accelerators, ", "), o.Problem+": the pod starts cold, or not at all")
+		if len(o.Accelerators) == 0 {
+			f = f.withFix("Add a pool without accelerators to the WarmPoolConfiguration.")
+		}
+		return []Finding{f}
 	},
 }

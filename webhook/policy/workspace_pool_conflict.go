@@ -29,15 +29,16 @@ func checkWorkspaceConflict(o *Object) []Finding {
 	var findings []Finding
 	if o.Problem != "" {
 		findings = append(findings, invalid(field.NewPath("metadata", "labels").Key(placement.PoolLabel), o.Meta.Labels[placement.PoolLabel],
-			fmt.Sprintf("%s; taken for pool %s", o.Problem, o.Pool.Config.Name)).atMostWarn())
+			fmt.Sprintf("%s; taken for pool %s", o.Problem, o.Pool.Config.Name)).
+			withFix("Correct or remove the Workspace's label "+placement.PoolLabel+".").atMostWarn())
 	}
 	fit := o.Pool.Fit(o.Spec)
 	for _, x := range fit.Excluded {
 		switch {
 		case fit.Conflict:
-			findings = append(findings, excludedFinding(o, x, "left where the user put it"))
+			findings = append(findings, excludedFinding(o, x, "the pod would start on a cold node"))
 		case x.Key != "":
-			findings = append(findings, excludedFinding(o, x, "by this term it may start on a cold node").atMostWarn())
+			findings = append(findings, excludedFinding(o, x, "the pod may start on a cold node").atMostWarn())
 		}
 	}
 	return findings

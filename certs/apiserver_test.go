@@ -170,7 +170,7 @@ func testRotationLosesNothing(t *testing.T, i *install) {
 	}
 	var later []version // what it will learn
 	deadline := time.Now().Add(soon)
-	for switched := 0; switched < len(addresses); time.Sleep(20 * time.Millisecond) {
+	for range time.Tick(20 * time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "the new CA is not in use")
 		if bundle, err := i.bundle(t.Context()); err == nil { // the configurations are written one after the other
 			later = append(later, version{time.Now(), bundle})
@@ -178,13 +178,16 @@ func testRotationLosesNothing(t *testing.T, i *install) {
 		for len(later) > 0 && time.Since(later[0].at) > lag {
 			known, later = later[0].bundle, later[1:]
 		}
-		switched = 0
+		switched := 0
 		for _, address := range addresses {
 			cert, err := i.dial(address, known)
 			require.NoError(t, err, "a handshake is lost")
 			if cert.CheckSignatureFrom(parseCertificates(before)[0]) != nil {
 				switched++
 			}
+		}
+		if switched == len(addresses) {
+			break
 		}
 	}
 	after := i.waitForBundle(t, before) // old and new

@@ -110,16 +110,16 @@ func TestHandover(t *testing.T) {
 		newest = first
 		assert.Same(t, first, serving(), "the first one is served at once")
 
-		time.Sleep(30 * time.Minute)
+		<-time.After(30 * time.Minute)
 		second := issue(time.Minute)
 		newest = second
 		assert.Same(t, first, serving(), "a renewed one waits")
-		time.Sleep(settle - time.Nanosecond)
+		<-time.After(settle - time.Nanosecond)
 		assert.Same(t, first, serving())
-		time.Sleep(time.Nanosecond)
+		<-time.After(time.Nanosecond)
 		assert.Same(t, second, serving(), "and takes over when it has settled")
 
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		third := issue(time.Hour)
 		newest = third
 		assert.Same(t, third, serving(), "an expired one is not served while another is there")

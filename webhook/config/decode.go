@@ -154,8 +154,8 @@ func (d *decoder) str(p *field.Path, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// shortText is what every sensible duration and quantity looks like. The parser of quantities takes minutes for others, such
-// as an exponent of nine digits.
+// shortText is what every sensible duration and quantity looks like. The parser of quantities works very long on some
+// others, such as 1e-999999999.
 var shortText = regexp.MustCompile(`^[0-9a-zA-Zµ.+-]{1,40}$`)
 var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{3}`)
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/yaml"
 
@@ -33,7 +34,7 @@ type admission struct {
 	Findings  []findingRow    `json:"findings"`
 
 	warnings []string
-	denial   string
+	denial   *metav1.Status
 }
 
 // findingRow is a finding as commands print it in JSON.
@@ -113,11 +114,14 @@ func (o *admitOptions) run(cmd *cobra.Command) error {
 	denied := 0
 	for _, a := range admissions {
 		for _, warning := range a.warnings {
-			fmt.Fprintf(cmd.ErrOrStderr(), "Warning: %s\n", warning)
+			fmt.Fprintf(cmd.ErrOrStderr(), "Warning: %s %s/%s: %s\n", a.Kind, a.Namespace, a.Name, warning)
 		}
-		if !a.Allowed {
+		if a.denial != nil {
 			denied++
-			fmt.Fprintf(cmd.ErrOrStderr(), "Denied: %s\n", a.denial)
+			fmt.Fprintf(cmd.ErrOrStderr(), "Denied: %s %s/%s:\n", a.Kind, a.Namespace, a.Name)
+			for _, cause := range a.denial.Details.Causes {
+				fmt.Fprintf(cmd.ErrOrStderr(), "* %s: %s\n", cause.Field, cause.Message)
+			}
 		}
 	}
 	if err := printAll(cmd.OutOrStdout(), admissions); err != nil {
@@ -182,9 +186,7 @@ func admit(e *policy.Evaluator, object, old manifest.Object) (*admission, error)
 	a.Pool, a.Allowed = verdict.Pool, !verdict.Denied()
 	a.Patch = append(a.Patch, verdict.Patch...)
 	a.warnings = webhook.Warnings(verdict.Findings)
-	if denial := webhook.Denial(object.GroupVersionKind().GroupKind(), a.Name, verdict.Findings); denial != nil {
-		a.denial = denial.Message
-	}
+	a.denial = webhook.Denial(object.GroupVersionKind().GroupKind(), a.Name, verdict.Findings)
 	for _, f := range verdict.Findings {
 		a.Findings = append(a.Findings, findingRow{Rule: f.Rule.ID, Action: string(f.Action), Field: f.Error.Field, Message: f.Error.ErrorBody(), Fix: f.Fix})
 	}

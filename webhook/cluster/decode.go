@@ -121,6 +121,7 @@ func plain(err error) error {
 		want = "a whole number"
 	case reflect.Float32, reflect.Float64:
 		want = "a number"
+	default: // the type's own name says it best
 	}
 	return fmt.Errorf("got a value of type %s, want %s", mismatch.Value, want)
 }

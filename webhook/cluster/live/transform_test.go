@@ -31,7 +31,9 @@ func transformed[T any](t *testing.T, transform toolscache.TransformFunc, obj T)
 	for range 2 {
 		got, err := transform(any(obj))
 		require.NoError(t, err)
-		obj = got.(T)
+		typed, ok := got.(T)
+		require.True(t, ok, "got %T", got)
+		obj = typed
 	}
 	return obj
 }

@@ -14,10 +14,9 @@ import (
 func TestClusterScopedKindsAreComplete(t *testing.T) {
 	cluster, namespaced := sets.New[string](), sets.New[string]()
 	groups := reflect.TypeFor[clients.Interface]()
-	for i := range groups.NumMethod() {
-		group := groups.Method(i).Type.Out(0)
-		for j := range group.NumMethod() {
-			method := group.Method(j).Type
+	for groupMethod := range groups.Methods() {
+		for resourceMethod := range groupMethod.Type.Out(0).Methods() {
+			method := resourceMethod.Type
 			if method.NumOut() != 1 || method.Out(0).Kind() != reflect.Interface {
 				continue
 			}

@@ -14,6 +14,8 @@ func newCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		Long: `warmpool places Workspace pods and placeholder Deployments in their warm pool and refuses placeholders that
 cannot work: as admission webhooks in a cluster (serve), and for manifests on the command line (admit).`,
 		Args: cobra.NoArgs,
+		// With a run function, an unknown command is an error and not the help text.
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetIn(in)
 	cmd.SetOut(out)

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata/script and the rule table in README.md")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"warmpool": main})
+}
+
+// TestCommands runs the scripts of testdata/script: whole commands with their output and exit codes.
+func TestCommands(t *testing.T) {
+	manifests, err := filepath.Abs("../../manifests")
+	require.NoError(t, err)
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/script",
+		UpdateScripts: *update,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("MANIFESTS", manifests)
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
+	})
+}
+
+// exits runs "exits CODE warmpool ARGS…": exec alone tells only failure from success.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARGS…")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := "0"
+	if err != nil {
+		code = strings.TrimPrefix(err.Error(), "exit status ")
+	}
+	if code != args[0] {
+		ts.Fatalf("exit code %s, want %s", code, args[0])
+	}
+}
+
+const rulesBegin, rulesEnd = "<!-- rules: begin -->\n", "<!-- rules: end -->"
+
+// TestREADME keeps the rule table of the README equal to the rules.
+func TestREADME(t *testing.T) {
+	path := filepath.Join("..", "..", "README.md")
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(data), rulesBegin)
+	require.True(t, found, "README.md has no %q", rulesBegin)
+	_, after, found := strings.Cut(rest, rulesEnd)
+	require.True(t, found, "README.md has no %q", rulesEnd)
+	want := before + rulesBegin + rulesMarkdown(ruleRows()) + rulesEnd + after
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o600))
+		return
+	}
+	assert.Equal(t, want, string(data), "run make docs")
+}

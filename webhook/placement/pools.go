@@ -81,8 +81,10 @@ func compilePool(cfg *config.Pool, facts *cluster.Snapshot) *Pool {
 	pool.addMissingOffers()
 	pool.Taints = append(pool.Taints, configuredTaints(cfg)...)
 	for _, glob := range cfg.Accelerators {
-		if key := deviceTaint(glob); key != "" {
-			pool.Taints = append(pool.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+		taint := corev1.Taint{Key: deviceTaint(glob), Effect: corev1.TaintEffectNoSchedule}
+		// A declared taint is the device's own, with its value: to ask for both would deny who tolerates that value.
+		if taint.Key != "" && !slices.ContainsFunc(pool.Taints, func(have corev1.Taint) bool { return have.MatchTaint(&taint) }) {
+			pool.Taints = append(pool.Taints, taint)
 		}
 	}
 	pool.Taints, pool.tolerations = tolerationsFor(pool.Taints, func(key string) bool {

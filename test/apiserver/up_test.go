@@ -1,5 +1,0 @@
-package apiserver_test
-
-import "testing"
-
-func TestUp(t *testing.T) { t.Log(warmpool.HealthURL) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -45,36 +44,31 @@ func (t *tour) placed(ctx context.Context, name, nodePool string) error {
 	}
 	t.command("create", name)
 	t.diff(before, after)
-	nodePools, err := t.nodePoolsFor(answer)
-	if err != nil {
-		return err
-	}
-	if !slices.Equal(nodePools, []string{nodePool}) {
-		return fmt.Errorf("the pod should fit the nodes of NodePool %s only; it fits those of %q", nodePool, nodePools)
-	}
-	return nil
+	return t.fitsOnly(answer, nodePool)
 }
 
-// nodePoolsFor names the NodePools with a node that a pod's affinity selects and whose taints it tolerates.
-func (t *tour) nodePoolsFor(object *unstructured.Unstructured) ([]string, error) {
+// fitsOnly checks that a pod's affinity selects the nodes of one NodePool and no others, and that it tolerates their taints.
+func (t *tour) fitsOnly(object *unstructured.Unstructured, nodePool string) error {
 	var pod corev1.Pod
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil {
-		return nil, err
+		return err
 	}
-	var nodePools []string
 	for i := range t.nodes {
 		node := &t.nodes[i]
 		selected, err := nodeaffinity.GetRequiredNodeAffinity(&pod).Match(node)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		_, repelled := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, nil, false)
-		if selected && !repelled {
-			nodePools = append(nodePools, node.Labels["karpenter.sh/nodepool"])
+		have := node.Labels["karpenter.sh/nodepool"]
+		if wanted := have == nodePool; selected != wanted {
+			return fmt.Errorf("only nodes of NodePool %s should be selected; for node %s of NodePool %s it is %t", nodePool, node.Name, have, selected)
+		}
+		taint, repelled := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, nil, false)
+		if selected && repelled {
+			return fmt.Errorf("taint %s of node %s should be tolerated", taint.ToString(), node.Name)
 		}
 	}
-	slices.Sort(nodePools)
-	return slices.Compact(nodePools), nil
+	return nil
 }
 
 func (t *tour) brokenPlaceholder(ctx context.Context) error {

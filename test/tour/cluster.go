@@ -29,6 +29,9 @@ func (t *tour) setUp(ctx context.Context, cp *controlplane.ControlPlane, full bo
 	}
 	t.heading("Installing")
 	t.say("The example cluster of manifests/examples: NodePools, nodes, WorkspaceTemplates, namespaces.")
+	if err := t.readNodes(); err != nil {
+		return err
+	}
 	if err := t.exampleCluster(ctx, cp, full); err != nil {
 		return err
 	}
@@ -73,22 +76,28 @@ func (t *tour) exampleCluster(ctx context.Context, cp *controlplane.ControlPlane
 	return t.liveCluster(ctx, cp)
 }
 
-func (t *tour) createNodes(ctx context.Context, cp *controlplane.ControlPlane, full bool) error {
+func (t *tour) readNodes() error {
 	objects, err := read(t.root, "manifests", "examples", "nodes.yaml")
 	if err != nil {
 		return err
 	}
-	for _, object := range objects {
-		var node corev1.Node
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &node); err != nil {
+	t.nodes = make([]corev1.Node, len(objects))
+	for i, object := range objects {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &t.nodes[i]); err != nil {
 			return fmt.Errorf("nodes.yaml, %s: %w", object.GetName(), err)
 		}
-		t.nodes = append(t.nodes, *node.DeepCopy())
+	}
+	return nil
+}
+
+func (t *tour) createNodes(ctx context.Context, cp *controlplane.ControlPlane, full bool) error {
+	for i := range t.nodes {
+		node := t.nodes[i].DeepCopy()
 		if full { // KWOK gives the node its conditions
 			node.Annotations = map[string]string{"kwok.x-k8s.io/node": "fake"}
 			node.Status.Conditions = nil
 		}
-		if err := cp.CreateNode(ctx, &node); err != nil {
+		if err := cp.CreateNode(ctx, node); err != nil {
 			return err
 		}
 	}

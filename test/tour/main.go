@@ -40,10 +40,14 @@ func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	} else if err != nil {
 		return 2
 	}
-	if err := run(ctx, o, newScreen(out)); err != nil {
-		// A report that cannot be written has no other place to go.
-		_, _ = fmt.Fprintln(errs, "tour:", err)
-		return 1
+	err := run(ctx, o, newScreen(out))
+	if err == nil {
+		return 0
 	}
-	return 0
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	// A report that cannot be written has no other place to go.
+	_, _ = fmt.Fprintln(errs, "tour:", err)
+	return 1
 }

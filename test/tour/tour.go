@@ -78,7 +78,7 @@ func run(ctx context.Context, o options, s *screen) (err error) {
 	}
 	t.invite(cp, o.full)
 	<-ctx.Done()
-	s.heading("Ending")
+	s.heading("Ending all of it")
 	return nil
 }
 

@@ -77,11 +77,13 @@ func split(data []byte) ([]document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w; begin a document with a line that holds only ---", line+badSeparator(rest), err)
 		}
-		if at := bytes.Index(rest, bytes.TrimRight(text, "\n")); at > 0 {
+		body := bytes.TrimRight(text, "\n")
+		if at := bytes.Index(rest, body); at >= 0 {
 			line += bytes.Count(rest[:at], []byte("\n"))
-			rest = rest[at:]
+			rest = rest[at+len(body):]
 		}
 		documents = append(documents, splitJSON(document{text: text, line: line})...)
+		line += bytes.Count(body, []byte("\n"))
 	}
 }
 

@@ -39,6 +39,14 @@ func TestLineNumbersWithCRLF(t *testing.T) {
 	assert.EqualError(t, err, "standard input, document 2, line 13: neither YAML nor JSON: mapping values are not allowed in this context")
 }
 
+func TestLineNumbersOfEqualDocuments(t *testing.T) {
+	_, err := manifest.Objects([]string{"-"}, strings.NewReader("a\n---\na\n--- x\n"))
+	assert.EqualError(t, err, "standard input, line 4: invalid Yaml document separator: x; begin a document with a line that holds only ---")
+	_, err = manifest.Objects([]string{"-"}, strings.NewReader("a\n---\na\n"))
+	assert.EqualError(t, err, "standard input, document 1, line 1: not a Kubernetes object; it needs apiVersion, kind and metadata\n"+
+		"standard input, document 2, line 3: not a Kubernetes object; it needs apiVersion, kind and metadata")
+}
+
 func TestTooLargeFilesAreRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "large.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(pod), 0o600))

@@ -102,7 +102,7 @@ func (o *admitOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	warnExpired(cfg, cmd.ErrOrStderr())
+	warnExpired(cfg, cmd)
 	evaluator, err := policy.New(cfg, facts, time.Now())
 	if err != nil {
 		return err
@@ -114,13 +114,13 @@ func (o *admitOptions) run(cmd *cobra.Command) error {
 	denied := 0
 	for _, a := range admissions {
 		for _, warning := range a.warnings {
-			fmt.Fprintf(cmd.ErrOrStderr(), "Warning: %s %s/%s: %s\n", a.Kind, a.Namespace, a.Name, warning)
+			cmd.PrintErrf("Warning: %s %s/%s: %s\n", a.Kind, a.Namespace, a.Name, warning)
 		}
 		if a.denial != nil {
 			denied++
-			fmt.Fprintf(cmd.ErrOrStderr(), "Denied: %s %s/%s:\n", a.Kind, a.Namespace, a.Name)
+			cmd.PrintErrf("Denied: %s %s/%s:\n", a.Kind, a.Namespace, a.Name)
 			for _, cause := range a.denial.Details.Causes {
-				fmt.Fprintf(cmd.ErrOrStderr(), "* %s: %s\n", cause.Field, cause.Message)
+				cmd.PrintErrf("* %s: %s\n", cause.Field, cause.Message)
 			}
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,9 +134,9 @@ func configIn(objects []manifest.Object) ([]byte, error) {
 	return found, nil
 }
 
-// warnExpired says on errOut which exemptions no longer apply.
-func warnExpired(cfg *config.WarmPoolConfiguration, errOut io.Writer) {
+// warnExpired says on standard error which exemptions no longer apply.
+func warnExpired(cfg *config.WarmPoolConfiguration, cmd *cobra.Command) {
 	for _, exemption := range cfg.Expired(time.Now()) {
-		fmt.Fprintf(errOut, "Warning: the exemption of %s/%s ended on %s and no longer applies\n", exemption.Namespace, exemption.Name, exemption.Until)
+		cmd.PrintErrf("Warning: the exemption of %s/%s ended on %s and no longer applies\n", exemption.Namespace, exemption.Name, exemption.Until)
 	}
 }

@@ -32,7 +32,7 @@ func main() {
 		code = exit.code
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(os.Stderr, "error: "+text)
+		_, _ = fmt.Fprintln(os.Stderr, "error: "+text)
 	}
 	os.Exit(code)
 }

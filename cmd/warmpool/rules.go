@@ -46,12 +46,7 @@ func printRules(out io.Writer, format string) error {
 	rows := ruleRows()
 	switch format {
 	case "table":
-		w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-		fmt.Fprintln(w, "ID\tAPPLIES TO\tACTION\tSEVERITY\tSUMMARY")
-		for _, r := range rows {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.AppliesTo, r.DefaultAction, r.Severity, r.Summary)
-		}
-		return w.Flush()
+		return printTable(out, rows)
 	case "json":
 		return printJSON(out, rows)
 	case "markdown":
@@ -60,6 +55,18 @@ func printRules(out io.Writer, format string) error {
 	default:
 		return fmt.Errorf("--output must be table, json or markdown, not %q", format)
 	}
+}
+
+func printTable(out io.Writer, rows []ruleRow) error {
+	lines := []string{"ID\tAPPLIES TO\tACTION\tSEVERITY\tSUMMARY\n"}
+	for _, r := range rows {
+		lines = append(lines, strings.Join([]string{r.ID, r.AppliesTo, r.DefaultAction, r.Severity, r.Summary}, "\t")+"\n")
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	if _, err := io.WriteString(w, strings.Join(lines, "")); err != nil {
+		return err
+	}
+	return w.Flush()
 }
 
 func ruleRows() []ruleRow {

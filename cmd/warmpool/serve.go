@@ -60,7 +60,7 @@ one stays in force.`,
   # With certificates from files
   warmpool serve --config=warmpool.yaml --certs=files --cert-dir=/etc/warmpool/tls`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
 				return err
 			}

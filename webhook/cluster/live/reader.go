@@ -121,7 +121,8 @@ func (r *Reader) Snapshot() *cluster.Snapshot { return r.snapshot.Load() }
 // Synced tells whether every kind that the cluster serves has been listed once and is in the Snapshot. It stays true.
 func (r *Reader) Synced() bool { return r.synced.Load() }
 
-// OnChange has f called with each new Snapshot from now on, never concurrently. A slow f delays the next Snapshot.
+// OnChange has f called with each new Snapshot from now on, and when Synced becomes true; never concurrently. A slow f
+// delays the next Snapshot.
 func (r *Reader) OnChange(f func(*cluster.Snapshot)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,10 +198,12 @@ func (r *Reader) rebuild() {
 	if changed {
 		r.snapshot.Store(&next)
 	}
-	if settled && !r.synced.Swap(true) {
+	justSynced := settled && !r.synced.Swap(true)
+	if justSynced {
 		r.log.Info("the cluster is read")
 	}
-	if !changed {
+	// Whoever waits for Synced must hear of it, also when nothing is new.
+	if !changed && !justSynced {
 		return
 	}
 	r.mu.Lock()

@@ -4,12 +4,10 @@ import (
 	"context"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -294,32 +292,4 @@ func testSame(t *testing.T, want *cluster.Snapshot, reader *Reader) {
 func placeholder(d *appsv1.Deployment) []any {
 	pod := d.Spec.Template.Spec
 	return []any{d.Labels, d.Spec.Selector, d.Spec.Template.Labels, pod.PriorityClassName, pod.Containers[0].Name, pod.Containers[0].Image, pod.Containers[0].Resources}
-}
-
-// journal keeps the lines that the Reader logs.
-type journal struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (j *journal) logger() logr.Logger {
-	return funcr.New(func(name, line string) {
-		if name != "cluster" {
-			return // the manager's own
-		}
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.lines = append(j.lines, line)
-	}, funcr.Options{})
-}
-
-// count counts the lines with the text.
-func (j *journal) count(text string) int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	n := 0
-	for _, line := range j.lines {
-		n += strings.Count(line, text)
-	}
-	return n
 }

@@ -2,14 +2,17 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // The custom resources that warmpool reads. Their served version is whatever discovery prefers.
 var (
 	NodePoolGroupKind          = schema.GroupKind{Group: "karpenter.sh", Kind: "NodePool"}
+	NodeClaimGroupKind         = schema.GroupKind{Group: "karpenter.sh", Kind: "NodeClaim"}
 	WorkspaceTemplateGroupKind = schema.GroupKind{Group: "workspace.jupyter.org", Kind: "WorkspaceTemplate"}
 )
 
@@ -59,6 +62,49 @@ func NodePoolFrom(content map[string]any) (*NodePool, error) {
 	}, nil
 }
 
+// NodeClaim is the part of a Karpenter NodeClaim that says what its node will offer.
+type NodeClaim struct {
+	Name string
+	// Labels that the node will have: the claim's own, and requirements with one value.
+	Labels map[string]string
+	Taints []corev1.Taint
+	// Allocatable is empty until the provider has launched the machine.
+	Allocatable corev1.ResourceList
+	// Deleting tells that the claim goes away.
+	Deleting bool
+}
+
+// NodeClaimFrom reads a NodeClaim from its JSON content as unstructured maps. The error names the field.
+func NodeClaimFrom(content map[string]any) (*NodeClaim, error) {
+	var raw struct {
+		Metadata struct {
+			metadata          `json:",inline"`
+			DeletionTimestamp *string `json:"deletionTimestamp"`
+		} `json:"metadata"`
+		Spec struct {
+			Taints       []corev1.Taint                   `json:"taints"`
+			Requirements []corev1.NodeSelectorRequirement `json:"requirements"`
+		} `json:"spec"`
+		Status struct {
+			Allocatable corev1.ResourceList `json:"allocatable"`
+		} `json:"status"`
+	}
+	if _, err := Decode(content, &raw); err != nil {
+		return nil, fmt.Errorf("read NodeClaim: %w", err)
+	}
+	labels := map[string]string{}
+	for _, r := range raw.Spec.Requirements {
+		if r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
+			labels[r.Key] = r.Values[0]
+		}
+	}
+	maps.Copy(labels, raw.Metadata.Labels)
+	return &NodeClaim{
+		Name: raw.Metadata.Name, Labels: labels, Taints: raw.Spec.Taints,
+		Allocatable: raw.Status.Allocatable, Deleting: raw.Metadata.DeletionTimestamp != nil,
+	}, nil
+}
+
 // WorkspaceTemplate is the part of a WorkspaceTemplate that decides what placeholders pre-pull.
 type WorkspaceTemplate struct {
 	Namespace, Name string
@@ -66,6 +112,16 @@ type WorkspaceTemplate struct {
 	DefaultImage string
 	// AllowedImages are the images that Workspaces of the template may choose.
 	AllowedImages []string
+	// DefaultResources are what a Workspace gets that asks for nothing.
+	DefaultResources corev1.ResourceRequirements
+	// Bounds are the least and the most that a Workspace may request, by resource.
+	Bounds map[corev1.ResourceName]Bounds
+}
+
+// Bounds are the least and the most of a resource; nil: open.
+type Bounds struct {
+	Min *resource.Quantity `json:"min"`
+	Max *resource.Quantity `json:"max"`
 }
 
 // WorkspaceTemplateFrom reads a WorkspaceTemplate from its JSON content as unstructured maps. The error names the field.
@@ -73,17 +129,23 @@ func WorkspaceTemplateFrom(content map[string]any) (*WorkspaceTemplate, error) {
 	var raw struct {
 		Metadata metadata `json:"metadata"`
 		Spec     struct {
-			DefaultImage  string   `json:"defaultImage"`
-			AllowedImages []string `json:"allowedImages"`
+			DefaultImage     string                      `json:"defaultImage"`
+			AllowedImages    []string                    `json:"allowedImages"`
+			DefaultResources corev1.ResourceRequirements `json:"defaultResources"`
+			ResourceBounds   struct {
+				Resources map[corev1.ResourceName]Bounds `json:"resources"`
+			} `json:"resourceBounds"`
 		} `json:"spec"`
 	}
 	if _, err := Decode(content, &raw); err != nil {
 		return nil, fmt.Errorf("read WorkspaceTemplate: %w", err)
 	}
 	return &WorkspaceTemplate{
-		Namespace:     raw.Metadata.Namespace,
-		Name:          raw.Metadata.Name,
-		DefaultImage:  raw.Spec.DefaultImage,
-		AllowedImages: raw.Spec.AllowedImages,
+		Namespace:        raw.Metadata.Namespace,
+		Name:             raw.Metadata.Name,
+		DefaultImage:     raw.Spec.DefaultImage,
+		AllowedImages:    raw.Spec.AllowedImages,
+		DefaultResources: raw.Spec.DefaultResources,
+		Bounds:           raw.Spec.ResourceBounds.Resources,
 	}, nil
 }

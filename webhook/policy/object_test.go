@@ -80,3 +80,47 @@ func TestUnfilledObjects(t *testing.T) {
 	d.Labels["warmpool.sh/pool"] = "gpu"
 	assert.Equal(t, config.Deny, actionOf(e.Check(e.Placeholder(d, "warm")), "placeholder-tolerations"))
 }
+
+// A placeholder that says all that it should gets no patch, so that Git and cluster agree, and no finding.
+func TestCompletePlaceholderNeedsNothing(t *testing.T) {
+	e := newEvaluator(t, twoPools)
+	o := decode(t, e, []byte(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: spaces-placeholder-gpu, namespace: warm, labels: {app: spaces-overprovisioning, type: gpu, warmpool.sh/pool: gpu}}
+spec:
+  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}
+  selector: {matchLabels: {app: spaces-placeholder, type: gpu}}
+  template:
+    metadata:
+      labels: {app: spaces-placeholder, type: gpu}
+      annotations: {karpenter.sh/do-not-disrupt: "true"}
+    spec:
+      priorityClassName: overprovisioning-placeholder
+      terminationGracePeriodSeconds: 0
+      affinity:
+        nodeAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            nodeSelectorTerms: [{matchExpressions: [{key: karpenter.sh/nodepool, operator: In, values: [gpu-a]}]}]
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: spaces-placeholder}}}
+      tolerations:
+      - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
+      - {key: dedicated, operator: Equal, value: notebooks, effect: NoSchedule}
+      initContainers:
+      - name: pull-workspace-image
+        image: public.ecr.aws/sagemaker/sagemaker-distribution:3.2.0-gpu
+        imagePullPolicy: IfNotPresent
+        command: [sh, -c, echo pulled]
+        resources: {requests: {cpu: 10m, memory: 64Mi}, limits: {cpu: 50m, memory: 128Mi}}
+      containers:
+      - name: pause
+        image: registry.k8s.io/pause:3.10
+        resources:
+          requests: {cpu: "2", memory: 8Gi, nvidia.com/gpu: "1"}
+          limits: {cpu: "2", memory: 8Gi, nvidia.com/gpu: "1"}
+`))
+	assert.Empty(t, e.Mutate(o))
+	assert.Empty(t, printFindings(e.Check(o)))
+}

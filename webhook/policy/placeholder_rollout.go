@@ -66,7 +66,7 @@ func fillRollout(o *Object, patch *placement.Patch) {
 }
 
 func checkRollout(o *Object) []Finding {
-	surge, _, recreate := rollout(o.Deployment)
+	surge, unavailable, recreate := rollout(o.Deployment)
 	if recreate {
 		return nil
 	}
@@ -74,15 +74,24 @@ func checkRollout(o *Object) []Finding {
 	if o.Deployment.Spec.Replicas != nil {
 		replicas = int(*o.Deployment.Spec.Replicas)
 	}
-	path := field.NewPath("spec", "strategy", "rollingUpdate", "maxSurge")
+	strategy := field.NewPath("spec", "strategy", "rollingUpdate")
+	path := strategy.Child("maxSurge")
 	extra, err := intstr.GetScaledValueFromIntOrPercent(&surge, replicas, true)
 	switch {
 	case err != nil:
 		return []Finding{invalid(path, surge.String(), "maxSurge is neither a number nor a percentage")}
+	case isZero(surge) && isZero(unavailable):
+		return []Finding{invalid(strategy.Child("maxUnavailable"), unavailable.String(),
+			"maxSurge and maxUnavailable are both 0: nothing could roll, and the API server refuses it")}
 	case extra <= 0:
 		return nil
 	}
 	f := invalid(path, surge.String(), fmt.Sprintf("a rollout needs more nodes, for its surge pods (%d for %d replicas), or hangs where there are none", extra, replicas))
 	f.amount = int64(extra)
 	return []Finding{f}
+}
+
+// isZero tells whether nothing is meant, whatever the number of replicas; a percentage that rounds down to 0 counts as 1.
+func isZero(v intstr.IntOrString) bool {
+	return v == intstr.FromInt32(0) || v == intstr.FromString("0%")
 }

@@ -22,7 +22,7 @@ build: ## Build bin/warmpool
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/warmpool ./cmd/warmpool
 
 run: ## Try warmpool on a real API server; ONCE=1 ends after the tour, FULL=1 runs pods too
-	@$(GO) build -o bin/tour ./test/tour
+	$(GO) build -o bin/tour ./test/tour
 	@exec bin/tour $(if $(ONCE),-once) $(if $(FULL),-full)
 
 test: ## Run all tests but e2e; RACE=1 looks for data races

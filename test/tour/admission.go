@@ -23,6 +23,7 @@ func (t *tour) gpuWorkspace(ctx context.Context) error {
 	if err := t.placed(ctx, workspaceGPU, "spaces-gpu"); err != nil {
 		return err
 	}
+	t.line("", "")
 	t.say("It can go to the nodes of the warm pool now, in spite of their taint, and to no others.")
 	return nil
 }
@@ -42,7 +43,7 @@ func (t *tour) placed(ctx context.Context, name, nodePool string) error {
 	if err != nil {
 		return err
 	}
-	t.command("create", name)
+	t.command("create -o yaml", name)
 	t.diff(before, after)
 	return t.fitsOnly(answer, nodePool)
 }

@@ -65,7 +65,6 @@ func (s *screen) diff(before, after string) {
 		}
 		s.change(a[op.I1:op.I2], b[op.J1:op.J2])
 	}
-	s.line("", "")
 }
 
 // change prints a line that is gone beside the one with its new value, where there is one.

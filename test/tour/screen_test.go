@@ -25,10 +25,10 @@ func TestWrap(t *testing.T) {
 func TestDiff(t *testing.T) {
 	same := strings.Repeat("same\n", longestContext)
 	for _, test := range []struct{ name, before, after, want string }{
-		{"added", "a:\n", "a:\n  b: 1\n", "    a:\n  +   b: 1\n\n"},
-		{"changed beside each other", "a: 1\nb: 2\nc: 3\n", "a: 2\nb: 3\nd: 4\n", "  - c: 3\n  - a: 1\n  + a: 2\n  - b: 2\n  + b: 3\n  + d: 4\n\n"},
-		{"long context", same + "same\n", same + "same\nnew\n", "    same\n    same\n    ...\n    same\n    same\n  + new\n\n"},
-		{"context that is not long", same, same + "new\n", strings.Repeat("    same\n", longestContext) + "  + new\n\n"},
+		{"added", "a:\n", "a:\n  b: 1\n", "    a:\n  +   b: 1\n"},
+		{"changed beside each other", "a: 1\nb: 2\nc: 3\n", "a: 2\nb: 3\nd: 4\n", "  - c: 3\n  - a: 1\n  + a: 2\n  - b: 2\n  + b: 3\n  + d: 4\n"},
+		{"long context", same + "same\n", same + "same\nnew\n", "    same\n    same\n    ...\n    same\n    same\n  + new\n"},
+		{"context that is not long", same, same + "new\n", strings.Repeat("    same\n", longestContext) + "  + new\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -41,7 +41,7 @@ func TestDiff(t *testing.T) {
 func TestColours(t *testing.T) {
 	var out bytes.Buffer
 	(&screen{out: &out, colour: true}).diff("a: 1", "a: 2")
-	assert.Equal(t, red+"  - a: 1"+reset+"\n"+green+"  + a: 2"+reset+"\n\n", out.String())
+	assert.Equal(t, red+"  - a: 1"+reset+"\n"+green+"  + a: 2"+reset+"\n", out.String())
 }
 
 func TestDiffering(t *testing.T) {

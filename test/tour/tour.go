@@ -58,6 +58,10 @@ func (t *tour) steps(full bool) []step {
 
 // run tells the tour, and unless asked to run once waits until ctx ends; that is no error then. Nothing it started is left.
 func run(ctx context.Context, o options, s *screen) (err error) {
+	s.heading("warmpool")
+	s.say("Placeholder pods keep nodes warm: started, and with the notebook image pulled. A Workspace that comes takes the" +
+		" place of one and starts in seconds. warmpool makes sure of both: that Workspaces go to the warm nodes, and that" +
+		" placeholders really keep them.")
 	s.heading("Starting a Kubernetes API server")
 	cp, err := controlplane.Start(ctx, controlplane.Options{
 		ControllerManager: o.full, Scheduler: o.full, KWOK: o.full, Log: s,

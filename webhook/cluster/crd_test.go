@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"warmpool.sh/webhook/cluster"
 )
@@ -52,6 +53,9 @@ func TestCustomObjectsWithoutContent(t *testing.T) {
 		template, err := cluster.WorkspaceTemplateFrom(content(t, text))
 		require.NoError(t, err)
 		assert.Equal(t, &cluster.WorkspaceTemplate{}, template)
+		claim, err := cluster.NodeClaimFrom(content(t, text))
+		require.NoError(t, err)
+		assert.Equal(t, &cluster.NodeClaim{Labels: map[string]string{}}, claim)
 	}
 	_, err := cluster.NodePoolFrom(nil)
 	require.NoError(t, err)
@@ -75,14 +79,106 @@ func TestNodePoolFromNamesTheField(t *testing.T) {
 func TestWorkspaceTemplateFrom(t *testing.T) {
 	template, err := cluster.WorkspaceTemplateFrom(content(t, `
 metadata: {name: gpu, namespace: shared}
-spec: {defaultImage: example.com/gpu:1, allowedImages: [example.com/gpu:1, example.com/gpu:2], displayName: 7, novelty: {}}
+spec:
+  defaultImage: example.com/gpu:1
+  allowedImages: [example.com/gpu:1, example.com/gpu:2]
+  displayName: 7
+  novelty: {}
+  defaultResources: {requests: {cpu: 1, nvidia.com/gpu: "1"}, limits: {memory: 4Gi}, novelty: {}}
+  resourceBounds:
+    novelty: 1
+    resources:
+      cpu: {min: 100m, max: 2, novelty: 1}
+      memory: {max: 8Gi}
+      nvidia.com/gpu: {}
 `))
 	require.NoError(t, err)
 	assert.Equal(t, &cluster.WorkspaceTemplate{
 		Namespace: "shared", Name: "gpu", DefaultImage: "example.com/gpu:1",
 		AllowedImages: []string{"example.com/gpu:1", "example.com/gpu:2"},
+		DefaultResources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("1")},
+			Limits:   corev1.ResourceList{"memory": resource.MustParse("4Gi")},
+		},
+		Bounds: map[corev1.ResourceName]cluster.Bounds{
+			"cpu":            {Min: new(resource.MustParse("100m")), Max: new(resource.MustParse("2"))},
+			"memory":         {Max: new(resource.MustParse("8Gi"))},
+			"nvidia.com/gpu": {},
+		},
 	}, template)
 
-	_, err = cluster.WorkspaceTemplateFrom(content(t, `spec: {defaultImage: [a]}`))
-	assert.EqualError(t, err, "read WorkspaceTemplate: spec.defaultImage: got a value of type array, want a string (put the value in quotes)")
+}
+
+// A template is read as a whole or not at all: with half its numbers nobody could tell what its Workspaces request.
+func TestWorkspaceTemplateFromNamesTheField(t *testing.T) {
+	tests := map[string]string{
+		`spec: {defaultImage: [a]}`:                                     "spec.defaultImage: got a value of type array, want a string (put the value in quotes)",
+		`spec: {defaultResources: {requests: {cpu: 1, memory: lots}}}`:  "spec.defaultResources.requests.memory: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+		`spec: {defaultResources: {limits: [4]}}`:                       "spec.defaultResources.limits: got a value of type array, want an object (key: value)",
+		`spec: {resourceBounds: {resources: {cpu: {min: 1, max: {}}}}}`: "spec.resourceBounds.resources.cpu.max: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+		`spec: {resourceBounds: {resources: {cpu: 4}}}`:                 "spec.resourceBounds.resources.cpu: got a value of type number, want an object (key: value)",
+	}
+	for text, want := range tests {
+		_, err := cluster.WorkspaceTemplateFrom(content(t, text))
+		assert.EqualError(t, err, "read WorkspaceTemplate: "+want)
+	}
+}
+
+func TestNodeClaimFrom(t *testing.T) {
+	claim, err := cluster.NodeClaimFrom(content(t, `
+apiVersion: karpenter.sh/v9
+kind: NodeClaim
+metadata:
+  name: gpu-a-x7k2p
+  labels: {karpenter.sh/nodepool: gpu-a, topology.kubernetes.io/zone: us-west-2b}
+  annotations: {a: 1}
+  ownerReferences: 5
+spec:
+  expireAfter: 720h
+  nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: x}
+  resources: {requests: {cpu: lots}}
+  taints:
+  - {key: nvidia.com/gpu, value: "true", effect: NoSchedule}
+  startupTaints:
+  - {key: example.com/starting, effect: NoExecute}
+  requirements:
+  - {key: node.kubernetes.io/instance-type, operator: In, values: [g5.xlarge]}
+  - {key: topology.kubernetes.io/zone, operator: In, values: [us-west-2a]}
+  - {key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}
+  - {key: team, operator: NotIn, values: [a]}
+  - {key: karpenter.k8s.aws/instance-cpu, operator: Gt, values: ["3"]}
+  - {key: rack, operator: Exists}
+status:
+  providerID: aws:///x
+  capacity: {cpu: lots}
+  allocatable: {cpu: 3920m, nvidia.com/gpu: 1, memory: "14Gi"}
+`))
+	require.NoError(t, err, "what warmpool does not read must not matter")
+	assert.Equal(t, &cluster.NodeClaim{
+		Name: "gpu-a-x7k2p",
+		Labels: map[string]string{
+			"karpenter.sh/nodepool": "gpu-a", "node.kubernetes.io/instance-type": "g5.xlarge",
+			"topology.kubernetes.io/zone": "us-west-2b", // what is settled wins over what was asked for
+		},
+		Taints:      []corev1.Taint{{Key: "nvidia.com/gpu", Value: "true", Effect: corev1.TaintEffectNoSchedule}},
+		Allocatable: corev1.ResourceList{"cpu": resource.MustParse("3920m"), "nvidia.com/gpu": resource.MustParse("1"), "memory": resource.MustParse("14Gi")},
+	}, claim)
+
+	claim, err = cluster.NodeClaimFrom(content(t, `metadata: {name: a, deletionTimestamp: "2026-01-01T00:00:00Z"}`))
+	require.NoError(t, err)
+	assert.True(t, claim.Deleting)
+	assert.Empty(t, claim.Allocatable)
+}
+
+func TestNodeClaimFromNamesTheField(t *testing.T) {
+	tests := map[string]string{
+		`status: {allocatable: {cpu: 4, memory: ""}}`:           "status.allocatable.memory: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+		`status: {allocatable: [4]}`:                            "status.allocatable: got a value of type array, want an object (key: value)",
+		`metadata: {labels: {a: 1}}`:                            "metadata.labels.a: got a value of type number, want a string (put the value in quotes)",
+		`spec: {requirements: [{key: a}, {key: b, values: a}]}`: "spec.requirements[1].values: got a value of type string, want a list (- value)",
+	}
+	for text, want := range tests {
+		_, err := cluster.NodeClaimFrom(content(t, text))
+		assert.EqualError(t, err, "read NodeClaim: "+want)
+	}
 }

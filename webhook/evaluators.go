@@ -9,6 +9,7 @@ import (
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/sizing"
 )
 
 // Evaluators keeps the Evaluator in force: a new one is made, off the request path, whenever the configuration or the
@@ -19,6 +20,7 @@ type Evaluators struct {
 	mu     sync.Mutex
 	config *config.WarmPoolConfiguration
 	facts  *cluster.Snapshot
+	sizes  *sizing.Tracker // of config
 	expiry *time.Timer
 }
 
@@ -27,7 +29,7 @@ func (s *Evaluators) Current() *policy.Evaluator { return s.current.Load() }
 
 // Configure puts a validated configuration in force.
 func (s *Evaluators) Configure(cfg *config.WarmPoolConfiguration) error {
-	return s.update(func() { s.config = cfg })
+	return s.update(func() { s.config, s.sizes = cfg, sizing.NewTracker(cfg) })
 }
 
 // Observe puts a Snapshot in force.
@@ -43,7 +45,7 @@ func (s *Evaluators) update(change func()) error {
 		return nil
 	}
 	now := time.Now()
-	evaluator, err := policy.New(s.config, s.facts, now)
+	evaluator, err := policy.NewWithSizes(s.config, s.facts, s.sizes.Update(s.facts), now)
 	if err != nil {
 		return fmt.Errorf("keep the rules as they were: %w", err)
 	}

@@ -147,3 +147,11 @@ type Exemption struct {
 	// Until is the last day (YYYY-MM-DD, UTC) on which the exemption applies; empty: for ever.
 	Until string `json:"until,omitempty"`
 }
+
+// Label is the node label that marks the pool's nodes: its key and values.
+func (p *Pool) Label() (key string, values []string) {
+	if p.NodeLabel != nil {
+		return p.NodeLabel.Key, p.NodeLabel.Values
+	}
+	return "karpenter.sh/nodepool", p.NodePools
+}

@@ -21,7 +21,8 @@ type Fit struct {
 	Unrestricted bool
 	// Loose are the indices of the terms that could be met outside the pool.
 	Loose []int
-	// Excluded are the terms that no node of the pool can meet, empty ones (they match nothing) among them.
+	// Excluded are the terms that no node of the pool can meet, empty ones (they match nothing) among them; not those
+	// that no other node can meet either, unless they are all there is.
 	Excluded []Exclusion
 	// Conflict: the pod can never run in the pool. Excluded then says why.
 	Conflict bool
@@ -59,20 +60,28 @@ func (p *Pool) Fit(spec *corev1.PodSpec) Fit {
 		fit.Unrestricted = true
 		return fit
 	}
+	var dead []Exclusion
 	for i := range *terms {
 		term := &(*terms)[i]
 		key, ok := p.admits(append(slices.Clone(selector), term.MatchExpressions...))
-		switch {
-		case isEmpty(term) || !ok:
+		pinned := fit.Pinned || slices.ContainsFunc(term.MatchExpressions, p.pins)
+		switch excluded := isEmpty(term) || !ok; {
+		case excluded && pinned: // it can be met nowhere
+			dead = append(dead, Exclusion{Term: i, Key: key})
+		case excluded:
 			fit.Excluded = append(fit.Excluded, Exclusion{Term: i, Key: key})
-		case !fit.Pinned && !slices.ContainsFunc(term.MatchExpressions, p.pins):
+		case !pinned:
 			fit.Loose = append(fit.Loose, i)
 		}
 	}
 	if len(*terms) == 0 { // as good as an empty term; the API server refuses it
-		fit.Excluded = []Exclusion{{}}
+		dead = []Exclusion{{}}
 	}
-	fit.Conflict = len(fit.Excluded) >= len(*terms)
+	if len(fit.Excluded)+len(dead) >= len(*terms) {
+		fit.Conflict = true
+		fit.Excluded = append(fit.Excluded, dead...)
+		slices.SortFunc(fit.Excluded, func(a, b Exclusion) int { return a.Term - b.Term })
+	}
 	return fit
 }
 

@@ -41,7 +41,7 @@ func (p *Pools) ForPod(labels map[string]string, spec *corev1.PodSpec) Choice {
 		choice.Problem = p.labelProblem(label, choice.Accelerators)
 	}
 	if len(candidates) == 0 {
-		choice.Problem = fmt.Sprintf("no pool offers %s", wanted(choice.Accelerators))
+		choice.Problem = "no pool " + offering(choice.Accelerators)
 		return choice
 	}
 	choice.Pool = candidates[0]
@@ -58,7 +58,10 @@ func (p *Pools) labelProblem(label string, accelerators []string) string {
 	if p.byName[label] == nil {
 		return fmt.Sprintf("label %s names pool %q, which is not configured", PoolLabel, label)
 	}
-	return fmt.Sprintf("label %s names pool %q, which is not for pods with %s", PoolLabel, label, wanted(accelerators))
+	if len(accelerators) == 0 {
+		return fmt.Sprintf("label %s names pool %q, whose nodes have accelerators", PoolLabel, label)
+	}
+	return fmt.Sprintf("label %s names pool %q, which does not offer %s", PoolLabel, label, strings.Join(accelerators, " and "))
 }
 
 func (p *Pools) offering(accelerators []string) []*Pool {
@@ -71,11 +74,12 @@ func (p *Pools) offering(accelerators []string) []*Pool {
 	return candidates
 }
 
-func wanted(accelerators []string) string {
+// offering completes "a pool that …".
+func offering(accelerators []string) string {
 	if len(accelerators) == 0 {
-		return "no accelerator"
+		return "is without accelerators"
 	}
-	return strings.Join(accelerators, " and ")
+	return "offers " + strings.Join(accelerators, " and ")
 }
 
 func (p *Pool) listsTemplate(namespace, name string) bool {
@@ -106,7 +110,7 @@ func (p *Pools) ForPlaceholder(d *appsv1.Deployment) Choice {
 	}
 	switch len(named) {
 	case 0:
-		choice.Problem = fmt.Sprintf("no pool offers %s and none is named", wanted(choice.Accelerators))
+		choice.Problem = "no pool " + offering(choice.Accelerators) + ", and none is named"
 	case 1:
 		choice.Pool = named[0]
 	default:

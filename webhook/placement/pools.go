@@ -2,7 +2,6 @@ package placement
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,19 +42,20 @@ type Pool struct {
 	offers      []offer
 }
 
-// Compile joins the configuration with what the Snapshot knows of each pool.
-func Compile(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot) *Pools {
+// Compile joins the configuration with what the Snapshot knows of each pool. seen gives the taints that a pool's nodes
+// have, by the pool's name.
+func Compile(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, seen func(pool string) []corev1.Taint) *Pools {
 	pools := &Pools{byName: make(map[string]*Pool, len(cfg.Pools))}
 	for _, v := range vendors {
 		pools.acceleratorGlobs = append(pools.acceleratorGlobs, v.globs...)
 	}
 	for i := range cfg.Pools {
 		pool := compilePool(&cfg.Pools[i], facts)
+		pool.addNodeTaints(seen(pool.Config.Name))
 		pools.list = append(pools.list, pool)
 		pools.byName[pool.Config.Name] = pool
 		pools.acceleratorGlobs = append(pools.acceleratorGlobs, pool.Config.Accelerators...)
 	}
-	pools.addNodeTaints(facts)
 	return pools
 }
 
@@ -67,12 +67,8 @@ func (p *Pools) Get(name string) *Pool { return p.byName[name] }
 
 func compilePool(cfg *config.Pool, facts *cluster.Snapshot) *Pool {
 	pool := &Pool{Config: cfg}
-	pool.Requirement = corev1.NodeSelectorRequirement{
-		Key: NodePoolLabel, Operator: corev1.NodeSelectorOpIn, Values: cfg.NodePools,
-	}
-	if cfg.NodeLabel != nil {
-		pool.Requirement.Key, pool.Requirement.Values = cfg.NodeLabel.Key, cfg.NodeLabel.Values
-	}
+	key, values := cfg.Label()
+	pool.Requirement = in(key, values...)
 	for _, np := range pool.nodePools(facts) {
 		pool.offers = append(pool.offers, offerOf(np))
 		pool.Taints = append(pool.Taints, hardTaints(np.Taints, func(t corev1.Taint) bool { return !isLifecycleTaint(t.Key) })...)
@@ -114,7 +110,10 @@ func (p *Pool) nodePools(facts *cluster.Snapshot) []*cluster.NodePool {
 	}
 	if usesKarpenter {
 		for _, name := range p.Config.NodePools {
-			if facts.NodePools.Get(name) == nil {
+			switch malformed := facts.NodePools.Malformed(name); {
+			case malformed != "":
+				p.Unknown = append(p.Unknown, fmt.Sprintf("NodePool %q cannot be read (%s)", name, malformed))
+			case facts.NodePools.Get(name) == nil:
 				p.Unknown = append(p.Unknown, fmt.Sprintf("NodePool %q does not exist", name))
 			}
 		}
@@ -145,28 +144,12 @@ func configuredTaints(cfg *config.Pool) []corev1.Taint {
 	return taints
 }
 
-// addNodeTaints adds the taints seen on nodes, reading every node once.
-func (p *Pools) addNodeTaints(facts *cluster.Snapshot) {
-	byLabel := map[[2]string]*Pool{}
-	keys := map[string]bool{}
-	for _, pool := range p.list {
-		keys[pool.Requirement.Key] = true
-		for _, value := range pool.Requirement.Values {
-			byLabel[[2]string{pool.Requirement.Key, value}] = pool
-		}
-	}
-	sortedKeys := slices.Sorted(maps.Keys(keys))
-	for _, node := range facts.Nodes.All() {
-		for _, key := range sortedKeys {
-			pool := byLabel[[2]string{key, node.Labels[key]}]
-			if pool == nil {
-				continue
-			}
-			for _, taint := range node.Spec.Taints {
-				if !slices.ContainsFunc(pool.NodeTaints, func(have corev1.Taint) bool { return sameTaint(have, taint) }) {
-					pool.NodeTaints = append(pool.NodeTaints, taint)
-				}
-			}
+// addNodeTaints adds the taints seen on the pool's nodes. Lifecycle taints come and go: what is right now must not
+// depend on them.
+func (p *Pool) addNodeTaints(seen []corev1.Taint) {
+	for _, taint := range seen {
+		if !isLifecycleTaint(taint.Key) && !slices.ContainsFunc(p.NodeTaints, func(have corev1.Taint) bool { return sameTaint(have, taint) }) {
+			p.NodeTaints = append(p.NodeTaints, taint)
 		}
 	}
 }

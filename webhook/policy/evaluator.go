@@ -5,12 +5,14 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
+	"warmpool.sh/webhook/sizing"
 )
 
 // Evaluator judges and fills objects by one configuration and one Snapshot. It is immutable: a change of either
@@ -19,6 +21,7 @@ type Evaluator struct {
 	config     *config.WarmPoolConfiguration
 	facts      *cluster.Snapshot
 	pools      *placement.Pools
+	sizes      *sizing.Sizes
 	workspaces labels.Selector
 	exemptions []config.Exemption
 	// actions by pool name (empty: no pool), in the order of the table.
@@ -28,12 +31,18 @@ type Evaluator struct {
 // New makes an Evaluator. now decides which exemptions apply. The error names what is wrong with the configuration;
 // a validated one gives none.
 func New(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, now time.Time) (*Evaluator, error) {
+	return NewWithSizes(cfg, facts, sizing.NewTracker(cfg).Update(facts), now)
+}
+
+// NewWithSizes is New for a caller that keeps the sizes up to date by a sizing.Tracker.
+func NewWithSizes(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, sizes *sizing.Sizes, now time.Time) (*Evaluator, error) {
 	selector, err := metav1.LabelSelectorAsSelector(cfg.Workspaces.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("workspaces.selector: %w", err)
 	}
 	e := &Evaluator{
-		config: cfg, facts: facts, pools: placement.Compile(cfg, facts), workspaces: selector,
+		config: cfg, facts: facts, sizes: sizes, workspaces: selector,
+		pools:   placement.Compile(cfg, facts, func(pool string) []corev1.Taint { return sizes.Pool(pool).Taints }),
 		actions: make(map[string][]config.Action, len(cfg.Pools)+1),
 	}
 	for _, exemption := range cfg.Exemptions {
@@ -127,7 +136,7 @@ func (e *Evaluator) CheckUpdate(o, old *Object) []Finding {
 			continue
 		}
 		if had == nil {
-			had = amounts(e.Check(old))
+			had = e.amounts(old)
 		}
 		before, same := had[f.identity()]
 		if passes || same && f.amount <= before {
@@ -137,8 +146,13 @@ func (e *Evaluator) CheckUpdate(o, old *Object) []Finding {
 	return findings
 }
 
-func amounts(findings []Finding) map[string]int64 {
-	had := make(map[string]int64, len(findings))
+// amounts are the violations that the rules held against the object before; what was no placeholder had none.
+func (e *Evaluator) amounts(old *Object) map[string]int64 {
+	had := map[string]int64{}
+	if old.Deployment != nil && !e.IsPlaceholder(old.Deployment) {
+		return had
+	}
+	findings := e.Check(old)
 	for i := range findings {
 		id := findings[i].identity()
 		had[id] = max(had[id], findings[i].amount)

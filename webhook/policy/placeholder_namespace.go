@@ -41,10 +41,9 @@ func checkNamespace(o *Object) []Finding {
 	if !o.facts.Namespaces.Known() {
 		return append(findings, notVerified(path, "Namespaces: "+o.facts.Namespaces.Reason()))
 	}
-	// A namespace that is absent here is one that the snapshot has not seen yet, or that a manifest does not define.
 	ns := o.facts.Namespaces.Get(o.Namespace)
 	if ns == nil {
-		return findings
+		return append(findings, notVerified(path, "namespace "+o.Namespace+" is not known"))
 	}
 	quota, queue := ns.Labels[activateQuota] == "Enabled", ns.Labels[managedQueue] == "true"
 	switch {
@@ -57,7 +56,7 @@ func checkNamespace(o *Object) []Finding {
 			missing = managedQueue + "=true"
 		}
 		findings = append(findings, invalid(path, o.Namespace, "Task Governance would refuse the pods if the namespace had also the label "+missing).
-			withKey("half task governance").milder(SeverityInfo))
+			withKey("half task governance").milder(SeverityInfo).atMostAudit())
 	}
 	return append(findings, checkPodSecurity(o, ns)...)
 }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,9 +23,6 @@ var placeholderTolerationsExcess = &Rule{
 	check:    checkTolerationsExcess,
 }
 
-// The API server gives these to every pod.
-var defaultTolerations = []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable}
-
 func checkTolerationsExcess(o *Object) []Finding {
 	if o.Pool == nil {
 		return nil
@@ -38,7 +34,7 @@ func checkTolerationsExcess(o *Object) []Finding {
 		switch {
 		case t.Key == "":
 			findings = append(findings, invalid(path, text, fmt.Sprintf("toleration %s covers every taint, those of sick and foreign nodes too", text)).withKey(text))
-		case slices.Contains(defaultTolerations, t.Key), hasTaintFor(o.Pool, t):
+		case isDefaultToleration(t), hasTaintFor(o.Pool, t):
 		case len(o.Pool.Unknown) > 0:
 			findings = append(findings, notVerified(path, strings.Join(o.Pool.Unknown, "; ")))
 		default:
@@ -46,6 +42,11 @@ func checkTolerationsExcess(o *Object) []Finding {
 		}
 	}
 	return findings
+}
+
+// isDefaultToleration tells whether it is one of those that the API server gives to every pod: for a time only.
+func isDefaultToleration(t *corev1.Toleration) bool {
+	return (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable) && t.TolerationSeconds != nil
 }
 
 func hasTaintFor(pool *placement.Pool, t *corev1.Toleration) bool {

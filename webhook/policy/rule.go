@@ -86,6 +86,12 @@ func (f Finding) atMostWarn() Finding {
 	return f
 }
 
+// atMostAudit marks findings that are no reason to tell whoever applies the object.
+func (f Finding) atMostAudit() Finding {
+	f.atMost = config.Audit
+	return f
+}
+
 // milder lowers the finding's severity.
 func (f Finding) milder(s Severity) Finding {
 	f.Severity = s

@@ -1,0 +1,159 @@
+package sizing
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// Source says where the numbers of a shape come from, best first.
+type Source string
+
+// The sources of a shape.
+const (
+	FromNodes      Source = "node"
+	FromNodeClaims Source = "NodeClaim"
+	FromLastSeen   Source = "last seen node"
+	FromConfig     Source = "configured allocatable"
+)
+
+// Shape is what the nodes of a pool of one instance type and with the same DaemonSets offer. Immutable.
+type Shape struct {
+	// InstanceType is the label node.kubernetes.io/instance-type; empty where nodes have none.
+	InstanceType string
+	// Source of the numbers, and how many nodes they are of.
+	Source Source
+	Nodes  int
+	// Offers are by resource; one that is not there is unknown, not 0.
+	Offers map[corev1.ResourceName]Offer
+	// Daemons are the DaemonSets that run on these nodes.
+	Daemons []*Daemon
+
+	labels map[string]string // those that a type has, of one of the nodes
+}
+
+// Offer is what a shape has of one resource.
+type Offer struct {
+	// Allocatable is the smallest among the shape's nodes, Daemons what their DaemonSets take, Available the difference:
+	// the largest request that fits an otherwise empty node. It may be negative.
+	Allocatable, Daemons, Available resource.Quantity
+	// Node has the smallest allocatable; the first by name of several.
+	Node string
+}
+
+// Shortfall is a resource of which a request asks for more than a shape has.
+type Shortfall struct {
+	Resource  corev1.ResourceName
+	Requested resource.Quantity
+	Offer
+	// Largest are the DaemonSets that take most of the resource, at most three, largest first.
+	Largest []*Daemon
+}
+
+// Shortfalls are the resources, by name, of which the request exceeds what is available; unknown ones are left out.
+// Equal is enough.
+func (s *Shape) Shortfalls(request corev1.ResourceList) []Shortfall {
+	var short []Shortfall
+	for name, quantity := range request {
+		offer, known := s.Offers[name]
+		if known && quantity.Sign() > 0 && quantity.Cmp(offer.Available) > 0 {
+			short = append(short, Shortfall{Resource: name, Requested: quantity, Offer: offer, Largest: largest(s.Daemons, name, 3)})
+		}
+	}
+	slices.SortFunc(short, func(a, b Shortfall) int { return strings.Compare(string(a.Resource), string(b.Resource)) })
+	return short
+}
+
+// Unknown are the resources, by name, that the request asks for and the shape's nodes do not name.
+func (s *Shape) Unknown(request corev1.ResourceList) []corev1.ResourceName {
+	var unknown []corev1.ResourceName
+	for name, quantity := range request {
+		if _, known := s.Offers[name]; !known && quantity.Sign() > 0 {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
+}
+
+// Beside is what is left on a node of the shape beside the request, by resource; it may be negative.
+func (s *Shape) Beside(request corev1.ResourceList) corev1.ResourceList {
+	left := corev1.ResourceList{}
+	for name, offer := range s.Offers {
+		quantity := offer.Available.DeepCopy()
+		quantity.Sub(request[name])
+		left[name] = quantity
+	}
+	return left
+}
+
+// Fits tells whether the request is at most what there is, in every resource that is known of.
+func Fits(request, room corev1.ResourceList) bool {
+	for name, quantity := range request {
+		if have, known := room[name]; known && quantity.Sign() > 0 && quantity.Cmp(have) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// String names the shape in messages.
+func (s *Shape) String() string {
+	if s.InstanceType == "" {
+		return "nodes without instance type"
+	}
+	return s.InstanceType
+}
+
+// Hosts tells whether the spec's node selection lets a pod onto nodes of the shape, as far as labels of the type tell:
+// zones, names and the like differ from node to node and exclude nothing here.
+func (s *Shape) Hosts(spec *corev1.PodSpec) bool {
+	selector := map[string]string{}
+	for key, value := range spec.NodeSelector {
+		if s.isOfType(key) {
+			selector[key] = value
+		}
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: s.labels}}
+	if match, err := nodeaffinity.NewRequiredNodeAffinity(selector, nil).Match(node); err != nil || !match {
+		return false
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return true
+	}
+	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	return slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return s.meets(node, &term) })
+}
+
+func (s *Shape) meets(node *corev1.Node, term *corev1.NodeSelectorTerm) bool {
+	if len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 {
+		return false
+	}
+	ofType := slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(r corev1.NodeSelectorRequirement) bool { return !s.isOfType(r.Key) })
+	if len(ofType) == 0 {
+		return true
+	}
+	match, err := nodeaffinity.NewRequiredNodeAffinity(nil, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: ofType}}},
+	}}).Match(node)
+	return err == nil && match
+}
+
+// isOfType tells whether the label is one that the shape's nodes have in common. Of configured numbers nothing but the
+// pool's label is known.
+func (s *Shape) isOfType(key string) bool {
+	_, has := s.labels[key]
+	return has || s.Source != FromConfig && isTypeLabel(key)
+}
+
+func isTypeLabel(key string) bool {
+	switch key {
+	case corev1.LabelInstanceTypeStable, corev1.LabelArchStable, corev1.LabelOSStable, "karpenter.sh/nodepool":
+		return true
+	}
+	return strings.HasPrefix(key, "karpenter.k8s.aws/instance-")
+}

@@ -45,10 +45,11 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: reader}
 rules:
-- {apiGroups: [""], resources: [nodes, namespaces], verbs: [list, watch]}
-- {apiGroups: [apps], resources: [deployments], verbs: [list, watch]}
+- {apiGroups: [""], resources: [nodes, namespaces, limitranges], verbs: [list, watch]}
+- {apiGroups: [apps], resources: [deployments, daemonsets], verbs: [list, watch]}
+- {apiGroups: [node.k8s.io], resources: [runtimeclasses], verbs: [list, watch]}
 - {apiGroups: [scheduling.k8s.io], resources: [priorityclasses], verbs: [list, watch]}
-- {apiGroups: [karpenter.sh], resources: [nodepools], verbs: [list, watch]}
+- {apiGroups: [karpenter.sh], resources: [nodepools, nodeclaims], verbs: [list, watch]}
 - {apiGroups: [workspace.jupyter.org], resources: [workspacetemplates], verbs: [list, watch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -156,6 +157,7 @@ func TestReaderFollowsACluster(t *testing.T) {
 	t.Run("preferred version changes", func(t *testing.T) { testVersions(t, reader, told, apply) })
 	t.Run("as manifests say", func(t *testing.T) {
 		apply(t, string(apis.NodePoolCRD))
+		apply(t, string(apis.NodeClaimCRD))
 		apply(t, sameCluster)
 		snapshot, _, err := manifest.Read([]string{"-"}, strings.NewReader(sameCluster))
 		require.NoError(t, err)

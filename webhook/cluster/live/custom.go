@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -124,5 +123,3 @@ func served(client discovery.DiscoveryInterface, kind schema.GroupKind) (string,
 	}
 	return "", nil
 }
-
-func sameContent[T any](a, b *T) bool { return reflect.DeepEqual(a, b) }

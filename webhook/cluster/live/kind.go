@@ -39,19 +39,25 @@ type kind[T any] struct {
 
 	mu         sync.Mutex
 	generation int
-	unknown    string // why the facts are not known; empty when they are
+	listed     bool // the first list is complete
 	settled    bool
 	dirty      bool
-	objects    map[string]*T
-	malformed  map[string]string
+	// shown is what the Snapshot has, pending what differs from it by now; nil: gone. So a refresh costs as much as what
+	// changed, and not as much as there is.
+	shown   cluster.Facts[T]
+	pending map[string]*T
+	// malformed is shared with the Snapshot until the next change when malformedShown.
+	malformed      map[string]string
+	malformedShown bool
 }
 
 func (k *kind[T]) reset(reason string, settled bool) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.generation++
-	k.unknown, k.settled = reason, settled
-	k.objects, k.malformed = map[string]*T{}, map[string]string{}
+	k.listed, k.settled = false, settled
+	k.shown, k.pending = cluster.Unknown[T](reason), map[string]*T{}
+	k.malformed, k.malformedShown = map[string]string{}, false
 	k.touch()
 	return k.generation
 }
@@ -60,7 +66,7 @@ func (k *kind[T]) synced(generation int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if generation == k.generation {
-		k.unknown, k.settled = "", true
+		k.listed, k.settled = true, true
 		k.touch()
 	}
 }
@@ -85,29 +91,25 @@ func (k *kind[T]) put(generation int, obj any) {
 	if generation != k.generation {
 		return
 	}
-	old, reason := k.objects[key], k.malformed[key]
+	old, reason := k.get(key), k.malformed[key]
 	switch {
 	case err != nil:
 		if err.Error() == reason {
 			return
 		}
 		k.log.Info("left out an object that cannot be read", "kind", k.name, "object", key, "reason", err.Error())
-		k.malformed[key] = err.Error()
-		delete(k.objects, key)
+		k.set(key, nil, err.Error())
 	case fact == nil:
 		if old == nil && reason == "" {
 			return
 		}
-		delete(k.malformed, key)
-		delete(k.objects, key)
+		k.set(key, nil, "")
 	default:
 		if old != nil && k.same(old, fact) {
 			return
 		}
-		delete(k.malformed, key)
-		k.objects[key] = fact
+		k.set(key, fact, "")
 	}
-	k.touch()
 }
 
 func (k *kind[T]) remove(generation int, obj any) {
@@ -118,15 +120,36 @@ func (k *kind[T]) remove(generation int, obj any) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if generation != k.generation || k.objects[key] == nil && k.malformed[key] == "" {
+	if generation != k.generation || k.get(key) == nil && k.malformed[key] == "" {
 		return
 	}
-	delete(k.objects, key)
-	delete(k.malformed, key)
+	k.set(key, nil, "")
+}
+
+// get is called with mu held, as are those below.
+func (k *kind[T]) get(key string) *T {
+	if object, ok := k.pending[key]; ok {
+		return object
+	}
+	return k.shown.Get(key)
+}
+
+// set notes an object, or nil and why it cannot be read, or nil alone when it is gone.
+func (k *kind[T]) set(key string, object *T, malformed string) {
+	k.pending[key] = object
+	if k.malformed[key] != malformed {
+		if k.malformedShown {
+			k.malformed, k.malformedShown = maps.Clone(k.malformed), false
+		}
+		if malformed == "" {
+			delete(k.malformed, key)
+		} else {
+			k.malformed[key] = malformed
+		}
+	}
 	k.touch()
 }
 
-// touch is called with mu held.
 func (k *kind[T]) touch() {
 	k.dirty = true
 	k.changed()
@@ -138,13 +161,15 @@ func (k *kind[T]) refresh(next *cluster.Snapshot) (changed, settled bool) {
 	facts := k.facts(next)
 	switch {
 	case !k.dirty:
-		return false, k.settled
-	case k.unknown == "":
-		*facts = cluster.Known(maps.Clone(k.objects)).WithMalformed(maps.Clone(k.malformed))
+	case k.listed:
+		k.shown = k.shown.With(k.pending).WithMalformed(k.malformed)
+		k.pending, k.malformedShown = map[string]*T{}, true
 		changed = true
 	default: // objects that arrive before the list is complete make no difference
-		changed = facts.Known() || facts.Reason() != k.unknown
-		*facts = cluster.Unknown[T](k.unknown)
+		changed = facts.Known() || facts.Reason() != k.shown.Reason()
+	}
+	if changed {
+		*facts = k.shown
 	}
 	k.dirty = false
 	return changed, k.settled
@@ -159,3 +184,6 @@ func sameObject[T any, P interface {
 	P(&as).SetResourceVersion(P(b).GetResourceVersion())
 	return equality.Semantic.DeepEqual(&as, b)
 }
+
+// sameContent compares what was read of custom objects; quantities by their value.
+func sameContent[T any](a, b *T) bool { return equality.Semantic.DeepEqual(a, b) }

@@ -46,7 +46,7 @@ func Read(ctx context.Context, config *rest.Config, candidate func(*appsv1.Deplo
 				return r.Snapshot(), nil
 			}
 		case <-ctx.Done():
-			return nil, errors.New("the cluster could not be listed in 30 s; may this user list nodes, namespaces, deployments, priorityclasses, nodepools and workspacetemplates?")
+			return nil, errors.New("the cluster could not be listed in 30 s; may this user list nodes, namespaces, limitranges, deployments, daemonsets, runtimeclasses, priorityclasses, nodepools, nodeclaims and workspacetemplates?")
 		}
 	}
 }

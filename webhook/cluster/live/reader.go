@@ -9,10 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,12 +42,6 @@ var (
 	_ manager.LeaderElectionRunnable = (*Reader)(nil)
 )
 
-// watched is a kind of Kubernetes's own and an object for which its informer is asked.
-type watched struct {
-	source
-	object client.Object
-}
-
 // New makes a Reader over the manager's cache. It reads nothing before Start.
 func New(mgr manager.Manager) (*Reader, error) {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -69,34 +59,7 @@ func newReader(log logr.Logger) *Reader {
 		rebuildInterval: 100 * time.Millisecond, discoverInterval: 10 * time.Second,
 	}
 	r.snapshot.Store(&cluster.Snapshot{})
-	r.builtin = []watched{
-		{&kind[corev1.Node]{
-			name: "Node", log: log, changed: r.signal, convert: as[corev1.Node], same: sameObject[corev1.Node],
-			facts: func(s *cluster.Snapshot) *cluster.Facts[corev1.Node] { return &s.Nodes },
-		}, &corev1.Node{}},
-		{&kind[schedulingv1.PriorityClass]{
-			name: "PriorityClass", log: log, changed: r.signal, convert: as[schedulingv1.PriorityClass], same: sameObject[schedulingv1.PriorityClass],
-			facts: func(s *cluster.Snapshot) *cluster.Facts[schedulingv1.PriorityClass] { return &s.PriorityClasses },
-		}, &schedulingv1.PriorityClass{}},
-		{&kind[corev1.Namespace]{
-			name: "Namespace", log: log, changed: r.signal, convert: as[corev1.Namespace], same: sameObject[corev1.Namespace],
-			facts: func(s *cluster.Snapshot) *cluster.Facts[corev1.Namespace] { return &s.Namespaces },
-		}, &corev1.Namespace{}},
-		{&kind[appsv1.Deployment]{
-			name: "Deployment", log: log, changed: r.signal, convert: placeholderCandidate, same: sameObject[appsv1.Deployment],
-			facts: func(s *cluster.Snapshot) *cluster.Facts[appsv1.Deployment] { return &s.Deployments },
-		}, &appsv1.Deployment{}},
-	}
-	r.custom = []*custom{
-		{kind: cluster.NodePoolGroupKind, source: &kind[cluster.NodePool]{
-			name: "NodePool", log: log, changed: r.signal, convert: from(cluster.NodePoolFrom), same: sameContent[cluster.NodePool],
-			facts: func(s *cluster.Snapshot) *cluster.Facts[cluster.NodePool] { return &s.NodePools },
-		}},
-		{kind: cluster.WorkspaceTemplateGroupKind, source: &kind[cluster.WorkspaceTemplate]{
-			name: "WorkspaceTemplate", log: log, changed: r.signal, convert: from(cluster.WorkspaceTemplateFrom), same: sameContent[cluster.WorkspaceTemplate],
-			facts: func(s *cluster.Snapshot) *cluster.Facts[cluster.WorkspaceTemplate] { return &s.Templates },
-		}},
-	}
+	r.builtin, r.custom = r.builtinKinds(), r.customKinds()
 	for _, s := range r.sources() {
 		s.reset(notSynced, false)
 	}
@@ -211,31 +174,5 @@ func (r *Reader) rebuild() {
 	r.mu.Unlock()
 	for _, f := range listeners {
 		f(&next)
-	}
-}
-
-func as[T any](obj any) (*T, error) {
-	typed, ok := obj.(*T)
-	if !ok {
-		return nil, fmt.Errorf("got %T", obj)
-	}
-	return typed, nil
-}
-
-func placeholderCandidate(obj any) (*appsv1.Deployment, error) {
-	deployment, err := as[appsv1.Deployment](obj)
-	if err != nil || stripped(deployment) {
-		return nil, err
-	}
-	return deployment, nil
-}
-
-func from[T any](read func(map[string]any) (*T, error)) func(any) (*T, error) {
-	return func(obj any) (*T, error) {
-		u, err := as[unstructured.Unstructured](obj)
-		if err != nil {
-			return nil, err
-		}
-		return read(u.Object)
 	}
 }

@@ -42,7 +42,7 @@ func syncedReader(log logr.Logger) (*Reader, []cache.ResourceEventHandler) {
 	return r, handlers
 }
 
-const nodes, pools = 0, 4 // places among the sources
+const nodes, pools = 0, 7 // places among the sources
 
 func TestNothingIsKnownBeforeTheFirstList(t *testing.T) {
 	r := newReader(logr.Discard())
@@ -51,6 +51,8 @@ func TestNothingIsKnownBeforeTheFirstList(t *testing.T) {
 	for _, reason := range []string{
 		r.Snapshot().Nodes.Reason(), r.Snapshot().NodePools.Reason(), r.Snapshot().PriorityClasses.Reason(),
 		r.Snapshot().Namespaces.Reason(), r.Snapshot().Templates.Reason(), r.Snapshot().Deployments.Reason(),
+		r.Snapshot().DaemonSets.Reason(), r.Snapshot().LimitRanges.Reason(), r.Snapshot().RuntimeClasses.Reason(),
+		r.Snapshot().NodeClaims.Reason(),
 	} {
 		assert.Equal(t, "not synced yet", reason)
 	}
@@ -206,6 +208,7 @@ func TestEveryReplicaReads(t *testing.T) {
 	assert.False(t, newReader(logr.Discard()).NeedLeaderElection())
 }
 
+// One node's change must cost the same in every cluster, but for the depth of the tree.
 func BenchmarkRebuild(b *testing.B) {
 	for _, size := range []int{10, 10_000} {
 		b.Run(fmt.Sprintf("%d nodes", size), func(b *testing.B) {
@@ -213,12 +216,21 @@ func BenchmarkRebuild(b *testing.B) {
 			for i := range size {
 				handlers[nodes].OnAdd(node(fmt.Sprintf("node-%05d", i), "1"), false)
 			}
-			for i := range b.N {
-				changed := node("node-00001", "2")
-				changed.Labels["turn"] = strings.Repeat("x", i%2)
-				handlers[nodes].OnUpdate(nil, changed)
+			r.rebuild()
+			var turns [2]*corev1.Node
+			for i := range turns {
+				turns[i] = node("node-00001", "2")
+				turns[i].Labels["turn"] = strings.Repeat("x", i)
+			}
+			before := r.Snapshot()
+			i := 0
+			for b.Loop() {
+				i++
+				handlers[nodes].OnUpdate(nil, turns[i%2])
 				r.rebuild()
 			}
+			require.NotSame(b, before, r.Snapshot())
+			require.Equal(b, size, r.Snapshot().Nodes.Len())
 		})
 	}
 }

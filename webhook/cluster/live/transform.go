@@ -2,6 +2,8 @@ package live
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +27,7 @@ func CacheOptions(candidate func(*appsv1.Deployment) bool) cache.Options {
 			&corev1.Node{}:       {Transform: stripNode},
 			&corev1.Namespace{}:  {Transform: stripNamespace},
 			&appsv1.Deployment{}: {Transform: stripDeployments(candidate)},
+			&appsv1.DaemonSet{}:  {Transform: stripDaemonSet},
 		},
 		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
 			if apierrors.IsNotFound(err) {
@@ -44,9 +47,24 @@ func strip(obj any) (any, error) {
 		switch u.GroupVersionKind().GroupKind() {
 		case cluster.NodePoolGroupKind, cluster.WorkspaceTemplateGroupKind:
 			unstructured.RemoveNestedField(u.Object, "status")
+		case cluster.NodeClaimGroupKind:
+			stripNodeClaim(u.Object)
 		}
 	}
 	return obj, nil
+}
+
+// stripNodeClaim keeps what is read; a section that is no object stays, to be told as malformed.
+func stripNodeClaim(content map[string]any) {
+	for section, names := range map[string][]string{
+		"metadata": {"name", "resourceVersion", "labels", "deletionTimestamp"},
+		"spec":     {"taints", "requirements"},
+		"status":   {"allocatable"},
+	} {
+		if fields, ok := content[section].(map[string]any); ok {
+			maps.DeleteFunc(fields, func(name string, _ any) bool { return !slices.Contains(names, name) })
+		}
+	}
 }
 
 func stripNode(obj any) (any, error) {
@@ -102,3 +120,38 @@ func stripDeployments(candidate func(*appsv1.Deployment) bool) toolscache.Transf
 
 // stripped tells the Deployments that are no candidates: the API server takes none without a selector.
 func stripped(deployment *appsv1.Deployment) bool { return deployment.Spec.Selector == nil }
+
+// stripDaemonSet keeps what decides on which nodes the DaemonSet runs and what it takes there.
+func stripDaemonSet(obj any) (any, error) {
+	daemonSet, ok := obj.(*appsv1.DaemonSet)
+	if !ok {
+		return obj, nil
+	}
+	kept := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
+		Name: daemonSet.Name, Namespace: daemonSet.Namespace, ResourceVersion: daemonSet.ResourceVersion,
+		DeletionTimestamp: daemonSet.DeletionTimestamp,
+	}}
+	kept.Spec.Template.Labels = daemonSet.Spec.Template.Labels
+	pod := &daemonSet.Spec.Template.Spec
+	kept.Spec.Template.Spec = corev1.PodSpec{
+		NodeName: pod.NodeName, NodeSelector: pod.NodeSelector, Tolerations: pod.Tolerations, HostNetwork: pod.HostNetwork,
+		InitContainers: stripContainers(pod.InitContainers), Containers: stripContainers(pod.Containers),
+		Resources: pod.Resources, Overhead: pod.Overhead, RuntimeClassName: pod.RuntimeClassName,
+	}
+	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil {
+		kept.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: pod.Affinity.NodeAffinity}
+	}
+	*daemonSet = kept
+	return daemonSet, nil
+}
+
+func stripContainers(containers []corev1.Container) []corev1.Container {
+	if containers == nil {
+		return nil
+	}
+	kept := make([]corev1.Container, len(containers))
+	for i, c := range containers {
+		kept[i] = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+	}
+	return kept
+}

@@ -97,8 +97,77 @@ func TestOtherObjectsLoseManagedFields(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
+func TestDaemonSetKeepsWhatSizingNeeds(t *testing.T) {
+	deleted, runtimeClass, always := metav1.Now(), "gvisor", corev1.ContainerRestartPolicyAlways
+	some := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
+	needs := corev1.ResourceRequirements{Requests: some, Limits: some}
+	affinity := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: corev1.NodeSelectorOpExists}}}},
+	}}
+	want := corev1.PodSpec{
+		NodeName: "n1", NodeSelector: map[string]string{"a": "b"}, HostNetwork: true,
+		Affinity:         &corev1.Affinity{NodeAffinity: affinity},
+		Tolerations:      []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		RuntimeClassName: &runtimeClass, Overhead: some, Resources: &needs,
+		InitContainers: []corev1.Container{{Name: "sidecar", Resources: needs, RestartPolicy: &always}},
+		Containers:     []corev1.Container{{Name: "agent", Resources: needs}, {Name: "other"}},
+	}
+	pod := *want.DeepCopy()
+	pod.Affinity.PodAffinity = &corev1.PodAffinity{}
+	pod.Volumes = []corev1.Volume{{Name: "v"}}
+	pod.ServiceAccountName, pod.PriorityClassName, pod.HostPID = "s", "system-node-critical", true
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			containers[i].Image, containers[i].Args = "i", []string{"--secret"}
+			containers[i].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "t"}}
+			containers[i].VolumeMounts = []corev1.VolumeMount{{Name: "v"}}
+			containers[i].LivenessProbe = &corev1.Probe{}
+		}
+	}
+	meta, templateMeta := full, metav1.ObjectMeta{Labels: map[string]string{"app": "agent"}, Annotations: map[string]string{"a": "b"}}
+	meta.DeletionTimestamp = &deleted
+	got := transformed(t, stripDaemonSet, &appsv1.DaemonSet{
+		ObjectMeta: meta,
+		Spec:       appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{}, Template: corev1.PodTemplateSpec{ObjectMeta: templateMeta, Spec: pod}},
+		Status:     appsv1.DaemonSetStatus{NumberReady: 7},
+	})
+	assert.Equal(t, &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "x", ResourceVersion: "7", DeletionTimestamp: &deleted},
+		Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: templateMeta.Labels}, Spec: want,
+		}},
+	}, got)
+
+	got = transformed(t, stripDaemonSet, &appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{}}}}})
+	assert.Equal(t, &appsv1.DaemonSet{}, got)
+}
+
+func TestNodeClaimKeepsWhatIsRead(t *testing.T) {
+	claim := func(content map[string]any) *unstructured.Unstructured {
+		content["apiVersion"], content["kind"] = "karpenter.sh/v1", "NodeClaim"
+		return &unstructured.Unstructured{Object: content}
+	}
+	got := transformed(t, strip, claim(map[string]any{
+		"metadata": map[string]any{
+			"name": "c", "resourceVersion": "7", "uid": "u", "labels": map[string]any{"a": "b"}, "annotations": map[string]any{"a": "b"},
+			"deletionTimestamp": "2026-01-01T00:00:00Z", "managedFields": []any{map[string]any{"manager": "karpenter"}},
+		},
+		"spec":   map[string]any{"taints": []any{}, "requirements": []any{}, "resources": map[string]any{}, "expireAfter": "720h"},
+		"status": map[string]any{"allocatable": map[string]any{"cpu": "4"}, "capacity": map[string]any{"cpu": "4"}, "conditions": []any{}},
+	}))
+	assert.Equal(t, claim(map[string]any{
+		"metadata": map[string]any{"name": "c", "resourceVersion": "7", "labels": map[string]any{"a": "b"}, "deletionTimestamp": "2026-01-01T00:00:00Z"},
+		"spec":     map[string]any{"taints": []any{}, "requirements": []any{}},
+		"status":   map[string]any{"allocatable": map[string]any{"cpu": "4"}},
+	}), got)
+
+	malformed := claim(map[string]any{"metadata": map[string]any{"name": "c"}, "spec": "x", "status": nil})
+	got = transformed(t, strip, malformed)
+	assert.Equal(t, "x", got.Object["spec"], "what is malformed is told, not dropped")
+}
+
 func TestCustomObjectsLoseStatusToo(t *testing.T) {
-	for kind, kept := range map[string]bool{"karpenter.sh/v1 NodePool": false, "workspace.jupyter.org/v1 WorkspaceTemplate": false, "karpenter.sh/v1 NodeClaim": true} {
+	for kind, kept := range map[string]bool{"karpenter.sh/v1 NodePool": false, "workspace.jupyter.org/v1 WorkspaceTemplate": false, "example.com/v1 Other": true} {
 		object := func() *unstructured.Unstructured {
 			u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}, "status": map[string]any{"a": "b"}}}
 			u.SetManagedFields(full.ManagedFields)
@@ -117,7 +186,7 @@ func TestCustomObjectsLoseStatusToo(t *testing.T) {
 
 func TestTransformsLetTombstonesPass(t *testing.T) {
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "x/a", Obj: &corev1.Pod{}}
-	for _, transform := range []toolscache.TransformFunc{strip, stripNode, stripNamespace, stripDeployments(candidate)} {
+	for _, transform := range []toolscache.TransformFunc{strip, stripNode, stripNamespace, stripDeployments(candidate), stripDaemonSet} {
 		got, err := transform(tombstone)
 		require.NoError(t, err)
 		assert.Equal(t, tombstone, got)

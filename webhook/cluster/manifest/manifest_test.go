@@ -77,6 +77,10 @@ func describe(snapshot *cluster.Snapshot, objects []manifest.Object) string {
 	keys(&text, "namespaces", snapshot.Namespaces)
 	keys(&text, "templates", snapshot.Templates)
 	keys(&text, "deployments", snapshot.Deployments)
+	keys(&text, "daemonsets", snapshot.DaemonSets)
+	keys(&text, "nodeclaims", snapshot.NodeClaims)
+	keys(&text, "limitranges", snapshot.LimitRanges)
+	keys(&text, "runtimeclasses", snapshot.RuntimeClasses)
 	return text.String()
 }
 

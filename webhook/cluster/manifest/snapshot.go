@@ -8,8 +8,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/json"
@@ -18,24 +18,33 @@ import (
 )
 
 // Snapshot makes a cluster of the objects: they are all there is, so every kind is known. Kinds that a Snapshot does
-// not hold are left out. What an API server adds of its own is added: the system PriorityClasses and the name label
-// of Namespaces.
+// not hold are left out. What an API server adds of its own is added (defaults.go). No pool has been seen before.
 func Snapshot(objects []Object) (*cluster.Snapshot, error) {
 	nodes, pools := map[string]*corev1.Node{}, map[string]*cluster.NodePool{}
 	classes, namespaces := systemPriorityClasses(), map[string]*corev1.Namespace{}
 	templates, deployments := map[string]*cluster.WorkspaceTemplate{}, map[string]*appsv1.Deployment{}
+	claims, daemonSets := map[string]*cluster.NodeClaim{}, map[string]*appsv1.DaemonSet{}
+	limitRanges, runtimeClasses := map[string]*corev1.LimitRange{}, map[string]*nodev1.RuntimeClass{}
 	var errs []error
 	for _, o := range objects {
 		var err error
 		switch o.GroupVersionKind().GroupKind() {
 		case schema.GroupKind{Kind: "Node"}:
-			err = add(nodes, o, Typed[corev1.Node])
+			err = add(nodes, o, node)
 		case schema.GroupKind{Kind: "Namespace"}:
 			err = add(namespaces, o, namespace)
+		case schema.GroupKind{Kind: "LimitRange"}:
+			err = add(limitRanges, o, limitRange)
+		case schema.GroupKind{Group: nodev1.GroupName, Kind: "RuntimeClass"}:
+			err = add(runtimeClasses, o, Typed[nodev1.RuntimeClass])
 		case schema.GroupKind{Group: schedulingv1.GroupName, Kind: "PriorityClass"}:
 			err = add(classes, o, Typed[schedulingv1.PriorityClass])
 		case schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}:
 			err = add(deployments, o, Typed[appsv1.Deployment])
+		case schema.GroupKind{Group: appsv1.GroupName, Kind: "DaemonSet"}:
+			err = add(daemonSets, o, Typed[appsv1.DaemonSet])
+		case cluster.NodeClaimGroupKind:
+			err = add(claims, o, custom(cluster.NodeClaimFrom))
 		case cluster.NodePoolGroupKind:
 			err = add(pools, o, custom(cluster.NodePoolFrom))
 		case cluster.WorkspaceTemplateGroupKind:
@@ -51,6 +60,8 @@ func Snapshot(objects []Object) (*cluster.Snapshot, error) {
 	return &cluster.Snapshot{
 		Nodes: cluster.Known(nodes), NodePools: cluster.Known(pools), PriorityClasses: cluster.Known(classes),
 		Namespaces: cluster.Known(namespaces), Templates: cluster.Known(templates), Deployments: cluster.Known(deployments),
+		NodeClaims: cluster.Known(claims), DaemonSets: cluster.Known(daemonSets), LimitRanges: cluster.Known(limitRanges),
+		RuntimeClasses: cluster.Known(runtimeClasses), LastSeen: cluster.Known[corev1.Node](nil),
 	}, nil
 }
 
@@ -107,23 +118,4 @@ func custom[T any](from func(map[string]any) (*T, error)) func(Object) (*T, erro
 		}
 		return fact, nil
 	}
-}
-
-func namespace(o Object) (*corev1.Namespace, error) {
-	ns, err := Typed[corev1.Namespace](o)
-	if err != nil {
-		return nil, err
-	}
-	// Namespace selectors go by this label; every API server sets it.
-	metav1.SetMetaDataLabel(&ns.ObjectMeta, corev1.LabelMetadataName, ns.Name)
-	return ns, nil
-}
-
-// systemPriorityClasses are those that every API server makes at start, with its values.
-func systemPriorityClasses() map[string]*schedulingv1.PriorityClass {
-	classes := map[string]*schedulingv1.PriorityClass{}
-	for name, value := range map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000} {
-		classes[name] = &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
-	}
-	return classes
 }

@@ -1,0 +1,84 @@
+package live
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/webhook/cluster"
+)
+
+// watched is a kind of Kubernetes's own and an object for which its informer is asked.
+type watched struct {
+	source
+	object client.Object
+}
+
+func (r *Reader) builtinKinds() []watched {
+	return []watched{
+		builtin(r, "Node", as[corev1.Node], func(s *cluster.Snapshot) *cluster.Facts[corev1.Node] { return &s.Nodes }),
+		builtin(r, "Namespace", as[corev1.Namespace], func(s *cluster.Snapshot) *cluster.Facts[corev1.Namespace] { return &s.Namespaces }),
+		builtin(r, "LimitRange", as[corev1.LimitRange], func(s *cluster.Snapshot) *cluster.Facts[corev1.LimitRange] { return &s.LimitRanges }),
+		builtin(r, "Deployment", placeholderCandidate, func(s *cluster.Snapshot) *cluster.Facts[appsv1.Deployment] { return &s.Deployments }),
+		builtin(r, "DaemonSet", as[appsv1.DaemonSet], func(s *cluster.Snapshot) *cluster.Facts[appsv1.DaemonSet] { return &s.DaemonSets }),
+		builtin(r, "RuntimeClass", as[nodev1.RuntimeClass], func(s *cluster.Snapshot) *cluster.Facts[nodev1.RuntimeClass] { return &s.RuntimeClasses }),
+		builtin(r, "PriorityClass", as[schedulingv1.PriorityClass], func(s *cluster.Snapshot) *cluster.Facts[schedulingv1.PriorityClass] { return &s.PriorityClasses }),
+	}
+}
+
+func (r *Reader) customKinds() []*custom {
+	return []*custom{
+		follows(r, cluster.NodePoolGroupKind, cluster.NodePoolFrom, func(s *cluster.Snapshot) *cluster.Facts[cluster.NodePool] { return &s.NodePools }),
+		follows(r, cluster.NodeClaimGroupKind, cluster.NodeClaimFrom, func(s *cluster.Snapshot) *cluster.Facts[cluster.NodeClaim] { return &s.NodeClaims }),
+		follows(r, cluster.WorkspaceTemplateGroupKind, cluster.WorkspaceTemplateFrom, func(s *cluster.Snapshot) *cluster.Facts[cluster.WorkspaceTemplate] { return &s.Templates }),
+	}
+}
+
+func builtin[T any, P interface {
+	*T
+	client.Object
+}](r *Reader, name string, convert func(any) (*T, error), facts func(*cluster.Snapshot) *cluster.Facts[T]) watched {
+	return watched{
+		source: &kind[T]{name: name, log: r.log, changed: r.signal, convert: convert, same: sameObject[T, P], facts: facts},
+		object: P(new(T)),
+	}
+}
+
+func follows[T any](r *Reader, kindOf schema.GroupKind, read func(map[string]any) (*T, error), facts func(*cluster.Snapshot) *cluster.Facts[T]) *custom {
+	return &custom{
+		kind:   kindOf,
+		source: &kind[T]{name: kindOf.Kind, log: r.log, changed: r.signal, convert: from(read), same: sameContent[T], facts: facts},
+	}
+}
+
+func as[T any](obj any) (*T, error) {
+	typed, ok := obj.(*T)
+	if !ok {
+		return nil, fmt.Errorf("got %T", obj)
+	}
+	return typed, nil
+}
+
+func placeholderCandidate(obj any) (*appsv1.Deployment, error) {
+	deployment, err := as[appsv1.Deployment](obj)
+	if err != nil || stripped(deployment) {
+		return nil, err
+	}
+	return deployment, nil
+}
+
+func from[T any](read func(map[string]any) (*T, error)) func(any) (*T, error) {
+	return func(obj any) (*T, error) {
+		u, err := as[unstructured.Unstructured](obj)
+		if err != nil {
+			return nil, err
+		}
+		return read(u.Object)
+	}
+}

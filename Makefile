@@ -25,11 +25,11 @@ run: ## Try warmpool on a real API server; ONCE=1 ends after the tour, FULL=1 ru
 	$(GO) build -o bin/tour ./test/tour
 	@exec bin/tour $(if $(ONCE),-once) $(if $(FULL),-full)
 
-test: ## Run all tests but e2e; RACE=1 looks for data races
+test: ## Run all tests; RACE=1 looks for data races
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./...
 
-e2e: ## Run the tests that need more than an API server
-	$(GO) test -tags e2e $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/e2e/...
+e2e: ## Run only the tests that need more than an API server: controllers, scheduler, nodes
+	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/controlplane ./test/scheduler ./test/tour
 
 lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) mod tidy -diff

@@ -62,7 +62,7 @@ func newAdmitCommand() *cobra.Command {
 result. Nothing is changed anywhere. Objects that the webhooks never see pass unchanged.
 
 The facts of the cluster come from a folder of manifests (--cluster) or from a live cluster (--kubeconfig, --context).
-With neither, rules that need them say "not verified".
+With neither, --config is needed, and rules that need facts say "not verified".
 
 Exit codes: 0, all objects are admitted; 1, some object is denied; 2, bad usage or input.`,
 		Example: `  # What becomes of a Workspace pod in the example cluster
@@ -83,7 +83,7 @@ Exit codes: 0, all objects are admitted; 1, some object is denied; 2, bad usage 
 	flags.StringSliceVarP(&o.files, "filename", "f", nil, "File, folder or - (standard input) with the objects; may be repeated")
 	flags.StringVar(&o.oldFile, "old", "", "File with the objects as they were: makes the request an UPDATE")
 	flags.StringVar(&o.configFile, "config", "", "File with the WarmPoolConfiguration (default: the one that the cluster holds)")
-	flags.StringVar(&o.clusterDir, "cluster", "", "Folder of manifests that stands for the cluster")
+	flags.StringVar(&o.clusterDir, "cluster", "", "Folder or file of manifests that stands for the cluster")
 	flags.StringVarP(&o.output, "output", "o", "yaml", "Output format: yaml (the objects as admitted), patch (one JSON patch a line) or json")
 	o.kube.AddFlags(flags)
 	return cmd

@@ -69,9 +69,9 @@ one stays in force.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.configFile, "config", "/etc/warmpool/warmpool.yaml", "File with the WarmPoolConfiguration")
-	flags.StringVar(&o.certsMode, "certs", string(certs.ModeEmbedded), "Where the serving certificate comes from: embedded, cert-manager or files")
+	flags.StringVar(&o.certsMode, "certs", string(certs.ModeEmbedded), "Where the serving certificate comes from: embedded, cert-manager or files; with the last two somebody else writes caBundle")
 	flags.StringVar(&o.certs.Dir, "cert-dir", "", "Folder with tls.crt and tls.key, for --certs=cert-manager and --certs=files")
-	flags.StringVar(&o.certs.Namespace, "namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), ownNamespace), "Namespace that warmpool runs in (default: $POD_NAMESPACE)")
+	flags.StringVar(&o.certs.Namespace, "namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), ownNamespace), "Namespace that warmpool runs in; $POD_NAMESPACE where that is set")
 	flags.StringVar(&o.host, "bind-address", "", "Address that the webhook server listens on (default: all)")
 	flags.IntVar(&o.port, "port", 9443, "Port that the webhook server listens on")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "Address of /metrics; 0 for none")

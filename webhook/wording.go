@@ -13,29 +13,47 @@ import (
 	"warmpool.sh/webhook/policy"
 )
 
-// Bounds of what a client is shown beside its object.
+// Bounds of what a client is shown beside its object, in characters and lines.
 const (
 	maxWarningLength = 120
 	maxWarnings      = 10
+	maxCauseLength   = 1000
+	maxValueLength   = 200
+	maxCauses        = 20
 )
 
-// Denial words the findings that deny as an Invalid status (HTTP 422) with one cause each; nil when none does.
+// Denial words the findings that deny as an Invalid status (HTTP 422) with one cause each, twenty at most; nil when none
+// does.
 func Denial(kind schema.GroupKind, name string, findings []policy.Finding) *metav1.Status {
 	var errs field.ErrorList
+	more := 0
 	for i := range findings {
 		f := &findings[i]
-		if f.Action != config.Deny {
-			continue
+		switch {
+		case f.Action != config.Deny:
+		case len(errs) == maxCauses:
+			more++
+		default:
+			errs = append(errs, causeOf(f))
 		}
-		err := *f.Error
-		err.Detail = fmt.Sprintf("%s. %s (rule %s)", err.Detail, f.Fix, f.Rule.ID)
-		errs = append(errs, &err)
 	}
 	if len(errs) == 0 {
 		return nil
 	}
+	if more > 0 {
+		errs[maxCauses-1].Detail += fmt.Sprintf("; %d more findings: see warmpool admit -f", more)
+	}
 	status := apierrors.NewInvalid(kind, name, errs).Status()
 	return &status
+}
+
+func causeOf(f *policy.Finding) *field.Error {
+	cause := *f.Error
+	cause.Detail = fmt.Sprintf("%s. %s (rule %s)", shorten(cause.Detail, maxCauseLength), f.Fix, f.Rule.ID)
+	if value, ok := cause.BadValue.(string); ok {
+		cause.BadValue = shorten(value, maxValueLength)
+	}
+	return &cause
 }
 
 // Warnings words the findings that warn, one line of at most 120 characters each, ten at most.
@@ -49,7 +67,7 @@ func Warnings(findings []policy.Finding) []string {
 		case len(warnings) == maxWarnings:
 			more++
 		default:
-			warnings = append(warnings, shorten(f.Rule.ID+": "+f.Error.Detail))
+			warnings = append(warnings, shorten(f.Rule.ID+": "+f.Error.Detail, maxWarningLength))
 		}
 	}
 	if more > 0 {
@@ -58,10 +76,10 @@ func Warnings(findings []policy.Finding) []string {
 	return warnings
 }
 
-// shorten cuts a text after 120 characters at most.
-func shorten(text string) string {
-	if utf8.RuneCountInString(text) <= maxWarningLength {
+// shorten cuts a text after limit characters at most.
+func shorten(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit {
 		return text
 	}
-	return string([]rune(text)[:maxWarningLength-1]) + "…"
+	return string([]rune(text)[:limit-1]) + "…"
 }

@@ -82,13 +82,9 @@ func furnish(ctx context.Context) error {
 		return err
 	}
 	for _, name := range []string{"cluster.yaml", "nodepools.yaml", "nodes.yaml", "templates.yaml"} {
-		content, err := os.ReadFile(filepath.Join(examples, name))
+		more, err := decodeFile(filepath.Join(examples, name))
 		if err != nil {
 			return err
-		}
-		more, err := decodeText(string(content))
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
 		}
 		objects = append(objects, more...)
 	}
@@ -109,6 +105,18 @@ func furnish(ctx context.Context) error {
 		return err
 	}
 	return waitForFacts(ctx)
+}
+
+func decodeFile(path string) ([]*unstructured.Unstructured, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := decodeText(string(content))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return objects, nil
 }
 
 func decodeText(text string) ([]*unstructured.Unstructured, error) {

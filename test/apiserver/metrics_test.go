@@ -19,7 +19,7 @@ func metric(t *testing.T, name string, labels ...string) float64 {
 
 func metricAt(t *testing.T, url, name string, labels ...string) float64 {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(cleanup, http.MethodGet, url, nil)
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)

@@ -1,11 +1,9 @@
 package sizing
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,8 +21,10 @@ type Daemon struct {
 	// Request is what each of its pods asks for.
 	Request corev1.ResourceList
 
+	nodeName    string
 	affinity    nodeaffinity.RequiredNodeAffinity
 	tolerations []corev1.Toleration
+	problems    []string
 }
 
 // daemons are the DaemonSets by name. What they ask for comes from their templates: their pods are bound to one node
@@ -36,11 +36,15 @@ func daemons(facts *cluster.Snapshot) []*Daemon {
 			continue
 		}
 		spec := &ds.Spec.Template.Spec
-		all = append(all, &Daemon{
-			Name: name, Request: Request(spec, ds.Namespace, facts),
+		d := &Daemon{
+			Name: name, nodeName: spec.NodeName,
 			affinity:    nodeaffinity.NewRequiredNodeAffinity(spec.NodeSelector, spec.Affinity),
 			tolerations: append(slices.Clone(spec.Tolerations), controllerTolerations(ds)...),
-		})
+		}
+		defaults := limitRangeDefaults(ds.Namespace, facts)
+		d.Request = request(spec, defaults, facts)
+		d.judge(ds, defaults, facts)
+		all = append(all, d)
 	}
 	return all
 }
@@ -64,112 +68,76 @@ func controllerTolerations(ds *appsv1.DaemonSet) []corev1.Toleration {
 	return tolerations
 }
 
-// runsOn tells whether the node has a pod of the DaemonSet. With a node selection that cannot be read (problem) it
-// counts: better a node that looks smaller than a sum that is silently short.
-func (d *Daemon) runsOn(node *corev1.Node) (runs bool, problem string) {
-	_, untolerated := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, d.tolerations, keepsPodsAway, false)
-	if untolerated {
-		return false, ""
+// judge notes what of the DaemonSet cannot be counted as it is, and leaves requests out that would add room.
+func (d *Daemon) judge(ds *appsv1.DaemonSet, defaults corev1.ResourceList, facts *cluster.Snapshot) {
+	note := func(format string, args ...any) {
+		d.problems = append(d.problems, "DaemonSet "+d.Name+" "+fmt.Sprintf(format, args...))
+	}
+	spec := &ds.Spec.Template.Spec
+	if required := requiredNodes(spec); required != nil {
+		if _, err := nodeaffinity.NewNodeSelector(required); err != nil {
+			note("has a node affinity that cannot be read, and is counted wherever its other terms do not decide: %v", err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Request)) {
+		if quantity := d.Request[name]; quantity.Sign() < 0 {
+			note("requests %s of %s, which is counted as 0", quantity.String(), name)
+			delete(d.Request, name)
+		}
+	}
+	if name := spec.RuntimeClassName; name != nil && len(spec.Overhead) == 0 && facts.RuntimeClasses.Get(*name) == nil {
+		note("is of RuntimeClass %s, which is not known; its overhead is not counted", *name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(defaults)) {
+		if conflicting(ds.Namespace, name, facts) && reliesOnDefault(spec, name) {
+			quantity := defaults[name]
+			note("relies on LimitRanges that contradict each other in the default request of %s; the largest, %s, is counted", name, quantity.String())
+		}
+	}
+}
+
+func conflicting(namespace string, name corev1.ResourceName, facts *cluster.Snapshot) bool {
+	var first *corev1.ResourceList
+	for _, limits := range facts.LimitRanges.All() {
+		list := defaultRequests(limits)
+		quantity, ok := list[name]
+		if !ok || limits.Namespace != namespace {
+			continue
+		}
+		if first != nil && quantity.Cmp((*first)[name]) != 0 {
+			return true
+		}
+		first = &list
+	}
+	return false
+}
+
+func reliesOnDefault(spec *corev1.PodSpec, name corev1.ResourceName) bool {
+	return slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c corev1.Container) bool {
+		_, requests := c.Resources.Requests[name]
+		_, limits := c.Resources.Limits[name]
+		return !requests && !limits
+	})
+}
+
+func requiredNodes(spec *corev1.PodSpec) *corev1.NodeSelector {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+// runsOn tells whether the node, which keeps the taints, has a pod of the DaemonSet. Where the node selection cannot be
+// read it has: better a node that looks smaller than a sum that is silently short.
+func (d *Daemon) runsOn(node *corev1.Node, taints []corev1.Taint) bool {
+	if d.nodeName != "" && d.nodeName != node.Name {
+		return false
+	}
+	if _, untolerated := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), taints, d.tolerations, nil, false); untolerated {
+		return false
 	}
 	match, err := d.affinity.Match(node)
-	if err != nil {
-		return true, fmt.Sprintf("DaemonSet %s has a node affinity that cannot be read, and is counted on every node: %v", d.Name, err)
-	}
-	return match, ""
-}
-
-// keepsPodsAway leaves out taints that come and go with a node's state: a DaemonSet's pods are there before and after.
-func keepsPodsAway(taint *corev1.Taint) bool {
-	return (taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute) && !isTransient(taint.Key)
-}
-
-func isTransient(key string) bool {
-	return strings.HasPrefix(key, "node.kubernetes.io/") || strings.HasPrefix(key, "karpenter.sh/") ||
-		key == "ToBeDeletedByClusterAutoscaler" || key == "DeletionCandidateOfClusterAutoscaler"
-}
-
-// classifier tells which DaemonSets run on a node, once for all nodes that differ in nothing that a DaemonSet asks about.
-type classifier struct {
-	daemons []*Daemon
-	keys    []string // of the labels that DaemonSets ask about
-	byName  bool     // some DaemonSet asks for nodes by name
-	classes map[string]*class
-}
-
-// class is a set of DaemonSets that run together.
-type class struct {
-	key      string
-	daemons  []*Daemon
-	overhead corev1.ResourceList
-	problems []string
-}
-
-func newClassifier(facts *cluster.Snapshot) *classifier {
-	c := &classifier{daemons: daemons(facts), classes: map[string]*class{}}
-	keys := map[string]bool{}
-	for _, ds := range facts.DaemonSets.All() {
-		spec := &ds.Spec.Template.Spec
-		for key := range spec.NodeSelector {
-			keys[key] = true
-		}
-		if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-			continue
-		}
-		for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-			c.byName = c.byName || len(term.MatchFields) > 0
-			for _, r := range term.MatchExpressions {
-				keys[r.Key] = true
-			}
-		}
-	}
-	c.keys = slices.Sorted(maps.Keys(keys))
-	return c
-}
-
-func (c *classifier) classOf(node *corev1.Node) *class {
-	key := c.key(node)
-	if known := c.classes[key]; known != nil {
-		return known
-	}
-	found := &class{overhead: corev1.ResourceList{}}
-	var names []string
-	for _, d := range c.daemons {
-		runs, problem := d.runsOn(node)
-		if problem != "" {
-			found.problems = append(found.problems, problem)
-		}
-		if !runs {
-			continue
-		}
-		found.daemons = append(found.daemons, d)
-		names = append(names, d.Name)
-		for name, quantity := range d.Request {
-			sum := found.overhead[name]
-			sum.Add(quantity)
-			found.overhead[name] = sum
-		}
-	}
-	found.key = strings.Join(names, " ")
-	c.classes[key] = found
-	return found
-}
-
-// key writes down all of a node that DaemonSets ask about.
-func (c *classifier) key(node *corev1.Node) string {
-	var b strings.Builder
-	if c.byName {
-		b.WriteString(node.Name)
-	}
-	for _, key := range c.keys {
-		value, ok := node.Labels[key]
-		fmt.Fprintf(&b, "\x00%t%s", ok, value)
-	}
-	taints := slices.Clone(node.Spec.Taints)
-	slices.SortFunc(taints, func(a, b corev1.Taint) int { return cmp.Compare(a.ToString(), b.ToString()) })
-	for i := range taints {
-		b.WriteString("\x00" + taints[i].ToString())
-	}
-	return b.String()
+	return match || err != nil
 }
 
 // largest are up to n DaemonSets that ask for most of the resource, largest first.

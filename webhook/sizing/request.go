@@ -1,7 +1,7 @@
 package sizing
 
 import (
-	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,37 +15,56 @@ import (
 // pods only later is counted already: limits as requests, defaults of the namespace's LimitRanges, overhead of the
 // RuntimeClass. The resource pods is 1.
 func Request(spec *corev1.PodSpec, namespace string, facts *cluster.Snapshot) corev1.ResourceList {
-	defaults := limitRangeDefaults(namespace, facts)
+	return request(spec, limitRangeDefaults(namespace, facts), facts)
+}
+
+func request(spec *corev1.PodSpec, defaults corev1.ResourceList, facts *cluster.Snapshot) corev1.ResourceList {
 	pod := corev1.Pod{Spec: corev1.PodSpec{
 		InitContainers: completed(spec.InitContainers, defaults),
 		Containers:     completed(spec.Containers, defaults),
-		Overhead:       overhead(spec, facts),
+		Overhead:       merged(overhead(spec, facts)),
 	}}
 	pod.Spec.Resources = completedPodLevel(spec.Resources, &pod)
 	request := podresource.PodRequests(&pod, podresource.PodResourcesOptions{})
+	for name, quantity := range request {
+		request[name] = counted(name, quantity)
+	}
 	request[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	return request
 }
 
+// counted gives a quantity as the scheduler counts it: in whole thousandths of a cpu, in whole units of all else.
+func counted(name corev1.ResourceName, quantity resource.Quantity) resource.Quantity {
+	quantity = quantity.DeepCopy()
+	if name == corev1.ResourceCPU {
+		quantity.RoundUp(resource.Milli)
+	} else {
+		quantity.RoundUp(0)
+	}
+	return quantity
+}
+
 // completed gives the containers with requests as their pods will have them.
-func completed(containers []corev1.Container, defaults corev1.ResourceRequirements) []corev1.Container {
+func completed(containers []corev1.Container, defaults corev1.ResourceList) []corev1.Container {
 	all := make([]corev1.Container, len(containers))
 	for i := range containers {
 		c := &containers[i]
 		all[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Resources: corev1.ResourceRequirements{
-			Requests: merged(c.Resources.Requests, c.Resources.Limits, defaults.Requests),
-			Limits:   merged(c.Resources.Limits, defaults.Limits),
+			Requests: merged(c.Resources.Requests, c.Resources.Limits, defaults),
 		}}
 	}
 	return all
 }
 
-// merged gives for each resource the quantity of the first list that has one.
+// merged gives for each resource the quantity of the first list that has one, in thousandths as the API server takes
+// quantities in.
 func merged(lists ...corev1.ResourceList) corev1.ResourceList {
 	all := corev1.ResourceList{}
 	for _, list := range lists {
 		for name, quantity := range list {
 			if _, ok := all[name]; !ok {
+				quantity = quantity.DeepCopy()
+				quantity.RoundUp(resource.Milli)
 				all[name] = quantity
 			}
 		}
@@ -54,30 +73,27 @@ func merged(lists ...corev1.ResourceList) corev1.ResourceList {
 }
 
 // completedPodLevel fills pod-level requests as the API server does where only limits are set: with what the containers
-// ask for together, else with the limit.
+// ask for together, else with the limit. Hugepages cannot be overcommitted: there the limit is the request.
 func completedPodLevel(podLevel *corev1.ResourceRequirements, pod *corev1.Pod) *corev1.ResourceRequirements {
-	if podLevel == nil || len(podLevel.Limits) == 0 {
-		return podLevel
+	if podLevel == nil {
+		return nil
 	}
 	together := podresource.AggregateContainerRequests(pod, podresource.PodResourcesOptions{})
-	requests := maps.Clone(podLevel.Requests)
-	if requests == nil {
-		requests = corev1.ResourceList{}
-	}
-	for name, limit := range podLevel.Limits {
+	requests := merged(podLevel.Requests)
+	for name, limit := range merged(podLevel.Limits) {
 		if _, ok := requests[name]; ok {
 			continue
 		}
 		requests[name] = limit
-		if quantity, ok := together[name]; ok {
+		if quantity, ok := together[name]; ok && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
 			requests[name] = quantity
 		}
 	}
-	return &corev1.ResourceRequirements{Requests: requests, Limits: podLevel.Limits}
+	return &corev1.ResourceRequirements{Requests: requests}
 }
 
 func overhead(spec *corev1.PodSpec, facts *cluster.Snapshot) corev1.ResourceList {
-	if spec.Overhead != nil || spec.RuntimeClassName == nil {
+	if len(spec.Overhead) > 0 || spec.RuntimeClassName == nil {
 		return spec.Overhead
 	}
 	class := facts.RuntimeClasses.Get(*spec.RuntimeClassName)
@@ -87,22 +103,31 @@ func overhead(spec *corev1.PodSpec, facts *cluster.Snapshot) corev1.ResourceList
 	return class.Overhead.PodFixed
 }
 
-// limitRangeDefaults are the container defaults of the namespace: requests and limits by the LimitRanges' rules of
-// their own (an absent default is the maximum, an absent default request the default, else the minimum).
-func limitRangeDefaults(namespace string, facts *cluster.Snapshot) corev1.ResourceRequirements {
-	var defaults corev1.ResourceRequirements
+// limitRangeDefaults are the default requests for containers in the namespace. Of several LimitRanges the API server
+// takes any; here the larger default counts.
+func limitRangeDefaults(namespace string, facts *cluster.Snapshot) corev1.ResourceList {
+	defaults := corev1.ResourceList{}
 	for _, limits := range facts.LimitRanges.All() {
 		if limits.Namespace != namespace {
 			continue
 		}
-		for _, item := range limits.Spec.Limits {
-			if item.Type != corev1.LimitTypeContainer {
-				continue
+		for name, quantity := range defaultRequests(limits) {
+			if other, ok := defaults[name]; !ok || other.Cmp(quantity) < 0 {
+				defaults[name] = quantity
 			}
-			limit := merged(item.Default, item.Max)
-			defaults.Limits = merged(defaults.Limits, limit)
-			defaults.Requests = merged(defaults.Requests, item.DefaultRequest, limit, item.Min)
 		}
 	}
 	return defaults
+}
+
+// defaultRequests are a LimitRange's default requests for containers by its own rules: an absent default limit is the
+// maximum, an absent default request the default limit, else the minimum.
+func defaultRequests(limits *corev1.LimitRange) corev1.ResourceList {
+	var lists []corev1.ResourceList
+	for _, item := range limits.Spec.Limits {
+		if item.Type == corev1.LimitTypeContainer {
+			lists = append(lists, item.DefaultRequest, item.Default, item.Max, item.Min)
+		}
+	}
+	return merged(lists...)
 }

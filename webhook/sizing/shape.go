@@ -25,7 +25,7 @@ const (
 type Shape struct {
 	// InstanceType is the label node.kubernetes.io/instance-type; empty where nodes have none.
 	InstanceType string
-	// Source of the numbers, and how many nodes they are of.
+	// Source of the numbers, and how many nodes they are of; 0 for configured ones.
 	Source Source
 	Nodes  int
 	// Offers are by resource; one that is not there is unknown, not 0.
@@ -33,7 +33,8 @@ type Shape struct {
 	// Daemons are the DaemonSets that run on these nodes.
 	Daemons []*Daemon
 
-	labels map[string]string // those that a type has, of one of the nodes
+	poolLabel string              // key of the label that marks the pool's nodes
+	labels    []map[string]string // the different sets of labels of the type and of the pool that the nodes have
 }
 
 // Offer is what a shape has of one resource.
@@ -80,6 +81,17 @@ func (s *Shape) Unknown(request corev1.ResourceList) []corev1.ResourceName {
 	return unknown
 }
 
+// Unsized are the DaemonSets, by name, that request neither cpu nor memory and so count as 0.
+func (s *Shape) Unsized() []*Daemon {
+	return slices.DeleteFunc(slices.Clone(s.Daemons), func(d *Daemon) bool {
+		cpu, memory := d.Request[corev1.ResourceCPU], d.Request[corev1.ResourceMemory]
+		return !cpu.IsZero() || !memory.IsZero()
+	})
+}
+
+// Available is what an otherwise empty node of the shape has for pods, by resource.
+func (s *Shape) Available() corev1.ResourceList { return s.Beside(nil) }
+
 // Beside is what is left on a node of the shape beside the request, by resource; it may be negative.
 func (s *Shape) Beside(request corev1.ResourceList) corev1.ResourceList {
 	left := corev1.ResourceList{}
@@ -109,50 +121,45 @@ func (s *Shape) String() string {
 	return s.InstanceType
 }
 
-// Hosts tells whether the spec's node selection lets a pod onto nodes of the shape, as far as labels of the type tell:
-// zones, names and the like differ from node to node and exclude nothing here.
+// Hosts tells whether the spec's node selection lets a pod onto nodes of the shape, as far as labels of the type and of
+// the pool tell: zones, names and the like differ from node to node and exclude nothing here.
 func (s *Shape) Hosts(spec *corev1.PodSpec) bool {
-	selector := map[string]string{}
+	return slices.ContainsFunc(s.labels, func(labels map[string]string) bool {
+		return s.matches(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}, spec)
+	})
+}
+
+func (s *Shape) matches(node *corev1.Node, spec *corev1.PodSpec) bool {
 	for key, value := range spec.NodeSelector {
-		if s.isOfType(key) {
-			selector[key] = value
+		if has, ok := node.Labels[key]; s.isOfType(key) && (!ok || has != value) {
+			return false
 		}
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: s.labels}}
-	if match, err := nodeaffinity.NewRequiredNodeAffinity(selector, nil).Match(node); err != nil || !match {
-		return false
-	}
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return true
-	}
-	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	return slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return s.meets(node, &term) })
+	required := requiredNodes(spec)
+	return required == nil || slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool { return s.meets(node, &term) })
 }
 
 func (s *Shape) meets(node *corev1.Node, term *corev1.NodeSelectorTerm) bool {
 	if len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 {
-		return false
+		return false // a term that asks for nothing selects nothing
 	}
 	ofType := slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(r corev1.NodeSelectorRequirement) bool { return !s.isOfType(r.Key) })
 	if len(ofType) == 0 {
 		return true
 	}
-	match, err := nodeaffinity.NewRequiredNodeAffinity(nil, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: ofType}}},
-	}}).Match(node)
-	return err == nil && match
+	selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: ofType}}})
+	return err == nil && selector.Match(node)
 }
 
-// isOfType tells whether the label is one that the shape's nodes have in common. Of configured numbers nothing but the
+// isOfType tells whether the shape's nodes have the label in common, or lack it. Of configured numbers nothing but the
 // pool's label is known.
 func (s *Shape) isOfType(key string) bool {
-	_, has := s.labels[key]
-	return has || s.Source != FromConfig && isTypeLabel(key)
+	return key == s.poolLabel || s.Source != FromConfig && isTypeLabel(key)
 }
 
 func isTypeLabel(key string) bool {
 	switch key {
-	case corev1.LabelInstanceTypeStable, corev1.LabelArchStable, corev1.LabelOSStable, "karpenter.sh/nodepool":
+	case corev1.LabelInstanceTypeStable, corev1.LabelArchStable, corev1.LabelOSStable, nodePoolLabel:
 		return true
 	}
 	return strings.HasPrefix(key, "karpenter.k8s.aws/instance-")

@@ -1,0 +1,196 @@
+package sizing
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"warmpool.sh/webhook/cluster"
+)
+
+const nodePoolLabel = "karpenter.sh/nodepool"
+
+// classifier tells which DaemonSets run on a node, once for all nodes that differ in nothing that a DaemonSet asks about.
+type classifier struct {
+	daemons    []*Daemon
+	namespaces map[string]bool // of the DaemonSets
+	keys       []string        // of the labels that DaemonSets ask about
+	byName     bool            // some DaemonSet asks for nodes by name
+	// startup are the taints that nodes of a NodePool lose once they are set up.
+	startup  map[string][]corev1.Taint
+	known    map[string]*class // by what describe says
+	problems []string          // with the facts as a whole
+}
+
+// class is a set of DaemonSets that run together.
+type class struct {
+	key      string
+	daemons  []*Daemon
+	overhead corev1.ResourceList
+	nodes    int // that the classifier knows it for
+}
+
+func newClassifier(facts *cluster.Snapshot) *classifier {
+	c := &classifier{
+		daemons: daemons(facts), namespaces: map[string]bool{}, startup: startupTaints(facts),
+		known: map[string]*class{}, problems: unread(facts),
+	}
+	keys := map[string]bool{}
+	for _, ds := range facts.DaemonSets.All() {
+		c.namespaces[ds.Namespace] = true
+		spec := &ds.Spec.Template.Spec
+		c.byName = c.byName || spec.NodeName != ""
+		for key := range spec.NodeSelector {
+			keys[key] = true
+		}
+		required := requiredNodes(spec)
+		if required == nil {
+			continue
+		}
+		for _, term := range required.NodeSelectorTerms {
+			c.byName = c.byName || len(term.MatchFields) > 0
+			for _, r := range term.MatchExpressions {
+				keys[r.Key] = true
+			}
+		}
+	}
+	c.keys = slices.Sorted(maps.Keys(keys))
+	return c
+}
+
+// unread are the objects that should count and cannot.
+func unread(facts *cluster.Snapshot) []string {
+	var problems []string
+	for _, kind := range []struct {
+		name, lost string
+		known      bool
+		reason     string
+		malformed  []string
+		why        func(key string) string
+	}{
+		{"DaemonSet", "what they take is not counted", facts.DaemonSets.Known(), facts.DaemonSets.Reason(), facts.DaemonSets.AllMalformed(), facts.DaemonSets.Malformed},
+		{"LimitRange", "their defaults are not counted", facts.LimitRanges.Known(), facts.LimitRanges.Reason(), facts.LimitRanges.AllMalformed(), facts.LimitRanges.Malformed},
+	} {
+		if !kind.known {
+			problems = append(problems, fmt.Sprintf("%ss are not known (%s): %s", kind.name, kind.reason, kind.lost))
+		}
+		for _, key := range kind.malformed {
+			problems = append(problems, fmt.Sprintf("%s %s is not counted: %s", kind.name, key, kind.why(key)))
+		}
+	}
+	return problems
+}
+
+func startupTaints(facts *cluster.Snapshot) map[string][]corev1.Taint {
+	all := map[string][]corev1.Taint{}
+	for name, np := range facts.NodePools.All() {
+		if len(np.StartupTaints) > 0 {
+			all[name] = np.StartupTaints
+		}
+	}
+	return all
+}
+
+// outdated tells whether DaemonSets or what their pods ask for may have changed.
+func (c *classifier) outdated(now, before *cluster.Snapshot) bool {
+	return changed(now.DaemonSets, before.DaemonSets, nil) || changed(now.RuntimeClasses, before.RuntimeClasses, nil) ||
+		changed(now.LimitRanges, before.LimitRanges, func(key string) bool {
+			namespace, _, _ := strings.Cut(key, "/")
+			return c.namespaces[namespace] || now.LimitRanges.Malformed(key) != before.LimitRanges.Malformed(key)
+		}) ||
+		changed(now.NodePools, before.NodePools, nil) && !equality.Semantic.DeepEqual(startupTaints(now), c.startup)
+}
+
+// changed tells whether facts changed whose keys matter; nil: all do.
+func changed[T any](now, before cluster.Facts[T], matters func(key string) bool) bool {
+	keys, ok := now.ChangedSince(before)
+	if !ok || matters == nil {
+		return !ok || len(keys) > 0
+	}
+	return slices.ContainsFunc(keys, matters)
+}
+
+// take gives the class of a node that description describes; release forgets it when no node is left, so that a
+// DaemonSet that asks for nodes by name does not make the memory grow.
+func (c *classifier) take(node *corev1.Node, description string) *class {
+	known := c.known[description]
+	if known == nil {
+		known = c.classOf(node)
+		c.known[description] = known
+	}
+	known.nodes++
+	return known
+}
+
+func (c *classifier) release(description string) {
+	if known := c.known[description]; known != nil {
+		if known.nodes--; known.nodes == 0 {
+			delete(c.known, description)
+		}
+	}
+}
+
+func (c *classifier) classOf(node *corev1.Node) *class {
+	found, taints := &class{overhead: corev1.ResourceList{}}, c.lasting(node)
+	var names []string
+	for _, d := range c.daemons {
+		if !d.runsOn(node, taints) {
+			continue
+		}
+		found.daemons = append(found.daemons, d)
+		names = append(names, d.Name)
+		for name, quantity := range d.Request {
+			sum := found.overhead[name]
+			sum.Add(quantity)
+			found.overhead[name] = sum
+		}
+	}
+	found.key = strings.Join(names, " ")
+	return found
+}
+
+// describe writes down all of a node that DaemonSets ask about.
+func (c *classifier) describe(node *corev1.Node) string {
+	var b strings.Builder
+	if c.byName {
+		b.WriteString(node.Name)
+	}
+	for _, key := range c.keys {
+		value, ok := node.Labels[key]
+		fmt.Fprintf(&b, "\x00%t%s", ok, value)
+	}
+	taints := c.lasting(node)
+	slices.SortFunc(taints, func(a, b corev1.Taint) int { return cmp.Compare(a.ToString(), b.ToString()) })
+	for i := range taints {
+		b.WriteString("\x00" + taints[i].ToString())
+	}
+	return b.String()
+}
+
+// lasting are the taints by which a node keeps pods away for good. Those that come and go with its state do not count:
+// a DaemonSet's pods are there before or after.
+func (c *classifier) lasting(node *corev1.Node) []corev1.Taint {
+	startup := c.startup[node.Labels[nodePoolLabel]]
+	return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
+		return taint.Effect == corev1.TaintEffectPreferNoSchedule || isTransient(taint.Key) ||
+			slices.ContainsFunc(startup, func(s corev1.Taint) bool { return s.MatchTaint(&taint) })
+	})
+}
+
+func isTransient(key string) bool {
+	for _, prefix := range []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cilium.io/", "karpenter.sh/"} {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	switch key {
+	case "sagemaker.amazonaws.com/node-health-status", "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler":
+		return true
+	}
+	return strings.HasSuffix(key, "/agent-not-ready")
+}

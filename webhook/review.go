@@ -2,17 +2,19 @@ package webhook
 
 import (
 	"bytes"
-	"encoding/json"
+	jsonv1 "encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 
+	// The mirror of encoding/json/v2, which is in the standard library from Go 1.27 on: as strict about case as the API
+	// machinery's decoder, and about twice as fast.
+	"github.com/go-json-experiment/json"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	kjson "sigs.k8s.io/json"
 )
 
 // maxReviewBytes bounds a request's body: an object of the API server's limit (3 MiB) twice, old and new, and its envelope.
@@ -62,8 +64,8 @@ func readReview[T any](w http.ResponseWriter, r *http.Request) (*request[T], err
 		return nil, err
 	}
 	var in review[T]
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &in); err != nil {
-		return nil, badRequest("not an AdmissionReview: %v", err)
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, badRequest("not an AdmissionReview: %.300v", err)
 	}
 	if in.APIVersion != "admission.k8s.io/v1" || in.Kind != "AdmissionReview" {
 		return nil, badRequest("apiVersion and kind must be admission.k8s.io/v1 AdmissionReview, got %.100q %.100q", in.APIVersion, in.Kind)
@@ -92,7 +94,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 // answer writes the AdmissionReview of a response.
 func answer(w io.Writer, response *admissionv1.AdmissionResponse) error {
-	return json.NewEncoder(w).Encode(admissionv1.AdmissionReview{
+	return jsonv1.NewEncoder(w).Encode(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 		Response: response,
 	})

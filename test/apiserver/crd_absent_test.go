@@ -80,9 +80,9 @@ func lateObjects(t *testing.T) []*unstructured.Unstructured {
 	require.NoError(t, err)
 	if fieldData != "" {
 		// The real CRD judges the example's templates too.
-		real, err := decodeFile(filepath.Join(fieldData, "crds", "workspace.jupyter.org_workspacetemplates.yaml"))
+		fromField, err := decodeFile(filepath.Join(fieldData, "crds", "workspace.jupyter.org_workspacetemplates.yaml"))
 		require.NoError(t, err)
-		objects = append(objects[1:], real...)
+		objects = append(objects[1:], fromField...)
 	}
 	for _, name := range []string{"cluster.yaml", "nodepools.yaml", "templates.yaml"} {
 		more, err := decodeFile(filepath.Join(root, "manifests", "examples", name))

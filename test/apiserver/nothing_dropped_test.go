@@ -118,12 +118,12 @@ func TestNothingIsDropped(t *testing.T) {
 		o.same(t)
 		assert.Empty(t, o.warnings)
 		require.Len(t, o.got.GetManagedFields(), 1)
-		assert.Contains(t, string(o.got.GetManagedFields()[0].FieldsV1.Raw), "f:tolerations")
+		assert.Contains(t, o.got.GetManagedFields()[0].FieldsV1.GetRawString(), "f:tolerations")
 	})
 	t.Run("placeholder", func(t *testing.T) {
 		d := complete(t)
-		seconds, limit := int32(33), int32(4)
-		d.Spec.MinReadySeconds, d.Spec.RevisionHistoryLimit, d.Spec.Paused = seconds, &limit, true
+		seconds, revisions := int32(33), int32(4)
+		d.Spec.MinReadySeconds, d.Spec.RevisionHistoryLimit, d.Spec.Paused = seconds, &revisions, true
 		d.Annotations = map[string]string{"example.com/a": "x/y~z"}
 		class := d.Spec.Template.Spec.PriorityClassName
 		d.Spec.Template.Spec = fromYAML[corev1.PodSpec](t, richSpec)

@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,9 +94,7 @@ spec:
         image: registry.k8s.io/pause:3.10.1
         resources: {limits: {cpu: "2", memory: 8Gi}}
 `)
-	for name, quantity := range list(devices...) {
-		d.Spec.Template.Spec.Containers[0].Resources.Limits[name] = quantity
-	}
+	maps.Copy(d.Spec.Template.Spec.Containers[0].Resources.Limits, list(devices...))
 	if pool != "" {
 		d.Labels[poolLabel] = pool
 	}

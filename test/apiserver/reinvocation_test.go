@@ -14,7 +14,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // injector is another project's webhook, whose name sorts after warmpool's: it changes pods after warmpool did, so that
@@ -162,7 +161,6 @@ func TestF11PlacedPodThroughReinvocation(t *testing.T) {
 	require.True(t, ok)
 	again.ObjectMeta = workspacePod("gpu-a", gpu).ObjectMeta
 	before := metric(t, "warmpool_admissions_total", `webhook="pods"`, `verdict="allowed"`)
-	var got client.Object = u.create(t, namespace, again).got
-	sameObject(t, placed.got, got)
+	sameObject(t, placed.got, u.create(t, namespace, again).got)
 	assert.Equal(t, before+1, metric(t, "warmpool_admissions_total", `webhook="pods"`, `verdict="allowed"`), "the patch is not empty")
 }

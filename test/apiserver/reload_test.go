@@ -87,7 +87,7 @@ func TestReload(t *testing.T) {
 		})
 		o := u.create(t, u.namespace(t), workspacePod("gpu-a", gpu))
 		require.NoError(t, o.err)
-		assert.NotContains(t, comparable(t, o.got), "nvidia.com/gpu\",\"operator")
+		assert.NotContains(t, asJSON(t, o.got), "nvidia.com/gpu\",\"operator")
 		d := complete(t)
 		d.Spec.Template.Spec.TerminationGracePeriodSeconds = nil
 		d.Spec.Template.Spec.InitContainers[0].Command = nil
@@ -102,8 +102,8 @@ func TestReload(t *testing.T) {
 		})
 		o := u.create(t, u.namespace(t), workspacePod("labelled"))
 		require.NoError(t, o.err)
-		assert.Contains(t, comparable(t, o.got), `"matchExpressions":[{"key":"example.com/pool","operator":"In","values":["a","b"]}]`)
-		assert.Contains(t, comparable(t, o.got), `{"key":"sagemaker.amazonaws.com/node-health-status","operator":"Equal","value":"Schedulable","effect":"NoSchedule"}`)
+		assert.Contains(t, asJSON(t, o.got), `"matchExpressions":[{"key":"example.com/pool","operator":"In","values":["a","b"]}]`)
+		assert.Contains(t, asJSON(t, o.got), `{"key":"sagemaker.amazonaws.com/node-health-status","operator":"Equal","value":"Schedulable","effect":"NoSchedule"}`)
 	})
 }
 
@@ -143,7 +143,7 @@ func TestReloadRefused(t *testing.T) {
 			assert.Equal(t, applied, reloads(t, "applied"))
 			o := u.create(t, u.namespace(t), workspacePod("teams"))
 			require.NoError(t, o.err)
-			assert.Contains(t, comparable(t, o.got), `"values":["teams"]`)
+			assert.Contains(t, asJSON(t, o.got), `"values":["teams"]`)
 			assert.NoError(t, install.Get(t.Context(), warmpool.HealthURL+"/readyz"))
 		})
 	}

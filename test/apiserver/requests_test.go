@@ -138,14 +138,14 @@ func (o *outcome) same(t *testing.T) {
 
 func sameObject(t *testing.T, want, got client.Object) {
 	t.Helper()
-	assert.JSONEq(t, comparable(t, want), comparable(t, got))
+	assert.JSONEq(t, asJSON(t, want), asJSON(t, got))
 }
 
 // cleanup is the context of what is done after a test, when its own has ended.
 var cleanup = context.Background()
 
-// comparable is the object's JSON without what differs between any two objects.
-func comparable(t *testing.T, object client.Object) string {
+// asJSON is the object's JSON without what differs between any two objects.
+func asJSON(t *testing.T, object client.Object) string {
 	t.Helper()
 	object, ok := object.DeepCopyObject().(client.Object)
 	require.True(t, ok)
@@ -170,8 +170,8 @@ func denied(t *testing.T, err error, causes ...cause) {
 	t.Helper()
 	require.Error(t, err)
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // client-go returns it unwrapped
-	require.True(t, ok)
+	var status apierrors.APIStatus
+	require.ErrorAs(t, err, &status)
 	answer := status.Status()
 	assert.EqualValues(t, http.StatusUnprocessableEntity, answer.Code)
 	assert.Equal(t, metav1.StatusReasonInvalid, answer.Reason)

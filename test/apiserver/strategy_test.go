@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -88,9 +89,7 @@ func TestFill(t *testing.T) {
 			template.Spec.Affinity.NodeAffinity, template.Spec.Tolerations = nil, nil
 			o := u.create(t, u.namespace(t), d)
 			want := complete(t)
-			for key, value := range annotations {
-				want.Spec.Template.Annotations[key] = value
-			}
+			maps.Copy(want.Spec.Template.Annotations, annotations)
 			// The unseen one of a complete placeholder is what a filled one must look like.
 			sameObject(t, u.create(t, u.namespace(t), want).want, o.got)
 			require.NoError(t, o.err)

@@ -27,6 +27,7 @@ import (
 	"warmpool.sh/certs"
 	"warmpool.sh/webhook"
 	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/cluster/lastseen"
 	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
@@ -40,6 +41,7 @@ type serveOptions struct {
 	port           int
 	metricsAddress string
 	healthAddress  string
+	leaderElect    bool
 	logging        *logsapi.LoggingConfiguration
 	kube           *genericclioptions.ConfigFlags
 }
@@ -76,6 +78,7 @@ one stays in force.`,
 	flags.IntVar(&o.port, "port", 9443, "Port that the webhook server listens on")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "Address of /metrics; 0 for none")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz")
+	flags.BoolVar(&o.leaderElect, "leader-elect", true, "Have one replica alone write what is kept in the cluster; false where only one runs")
 	o.kube.AddFlags(flags)
 	logsapi.AddFlags(o.logging, flags)
 	return cmd
@@ -111,7 +114,12 @@ func (o *serveOptions) run(ctx context.Context) error {
 		WebhookServer:          ctrlwebhook.NewServer(serverOptions),
 		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress: o.healthAddress,
-		Cache: live.CacheOptions(func(d *appsv1.Deployment) bool {
+		// Only what writes waits for its turn: admissions are answered and facts read by every replica.
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "warmpool",
+		LeaderElectionNamespace:       o.certs.Namespace,
+		LeaderElectionReleaseOnCancel: true, // the process ends with the manager
+		Cache: live.CacheOptions(o.certs.Namespace, func(d *appsv1.Deployment) bool {
 			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName)
 		}),
 	})
@@ -145,6 +153,7 @@ func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certifica
 		certificates.SetupWithManager(mgr),
 		mgr.Add(facts),
 		mgr.Add(watcher),
+		mgr.Add(lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("webhook", server.StartedChecker()),
 		mgr.AddReadyzCheck("facts", func(*http.Request) error {

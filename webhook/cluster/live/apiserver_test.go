@@ -10,7 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,8 +19,6 @@ import (
 	"sigs.k8s.io/karpenter/pkg/apis"
 
 	"warmpool.sh/test/controlplane"
-	"warmpool.sh/webhook/cluster"
-	"warmpool.sh/webhook/cluster/manifest"
 )
 
 const (
@@ -57,6 +54,19 @@ kind: ClusterRoleBinding
 metadata: {name: reader}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}
 subjects: [{kind: ServiceAccount, name: reader, namespace: default}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reader, namespace: default}
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [create]}
+- {apiGroups: [""], resources: [configmaps], resourceNames: [warmpool-last-seen], verbs: [list, watch, update]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader, namespace: default}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
+subjects: [{kind: ServiceAccount, name: reader, namespace: default}]
 `
 
 // startReader runs a Reader with these rights over a new API server until the test ends.
@@ -75,7 +85,7 @@ func startReader(t *testing.T) (*controlplane.ControlPlane, *Reader, *journal) {
 	require.NoError(t, err)
 	told := &journal{}
 	mgr, err := manager.New(config, manager.Options{
-		Logger: told.logger(), Cache: CacheOptions(candidate), Metrics: metricsserver.Options{BindAddress: "0"},
+		Logger: told.logger(), Cache: CacheOptions("default", candidate), Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	require.NoError(t, err)
 	reader, err := New(mgr)
@@ -155,14 +165,7 @@ func TestReaderFollowsACluster(t *testing.T) {
 		assert.Equal(t, 2, told.count(`"kind"="NodePool"`), "one line per change: %v", told.lines)
 	})
 	t.Run("preferred version changes", func(t *testing.T) { testVersions(t, reader, told, apply) })
-	t.Run("as manifests say", func(t *testing.T) {
-		apply(t, string(apis.NodePoolCRD))
-		apply(t, string(apis.NodeClaimCRD))
-		apply(t, sameCluster)
-		snapshot, _, err := manifest.Read([]string{"-"}, strings.NewReader(sameCluster))
-		require.NoError(t, err)
-		testSame(t, snapshot, reader)
-	})
+	t.Run("as manifests say", func(t *testing.T) { testSame(t, plane, reader) })
 }
 
 const nodePoolManifest = `
@@ -230,68 +233,4 @@ func testVersions(t *testing.T, reader *Reader, told *journal, apply func(*testi
 	assert.True(t, reader.Snapshot().Templates.Known())
 	apply(t, strings.Replace(template, "%s", "four", 1))
 	eventually(t, "the corrected one is read", image("four"))
-}
-
-const sameCluster = nodePoolManifest + `
----
-apiVersion: v1
-kind: Node
-metadata: {name: n2, labels: {karpenter.sh/nodepool: gpu-a}}
-spec: {taints: [{key: nvidia.com/gpu, value: "true", effect: NoSchedule}]}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: overprovisioning, labels: {team: ml}}
----
-apiVersion: scheduling.k8s.io/v1
-kind: PriorityClass
-metadata: {name: overprovisioning-placeholder}
-value: -1000
-preemptionPolicy: Never
----
-apiVersion: workspace.jupyter.org/v1alpha1
-kind: WorkspaceTemplate
-metadata: {name: gpu, namespace: default}
-spec: {defaultImage: a, allowedImages: [a, b]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: spaces-placeholder-gpu, namespace: overprovisioning, labels: {warmpool.sh/pool: gpu}}
-spec:
-  selector: {matchLabels: {app: spaces-placeholder}}
-  template:
-    metadata: {labels: {app: spaces-placeholder}}
-    spec:
-      priorityClassName: overprovisioning-placeholder
-      containers: [{name: pause, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: "2"}}}]
-`
-
-// testSame compares what rules read; the rest is the API server's defaults.
-func testSame(t *testing.T, want *cluster.Snapshot, reader *Reader) {
-	eventually(t, "all is read", func() bool {
-		s := reader.Snapshot()
-		template := s.Templates.Get("default/gpu")
-		return s.Deployments.Len() > 0 && s.NodePools.Len() > 0 && s.Nodes.Get("n2") != nil && s.Namespaces.Get("overprovisioning") != nil &&
-			s.PriorityClasses.Get("overprovisioning-placeholder") != nil && template != nil && len(template.AllowedImages) == 2
-	})
-	got := reader.Snapshot()
-	assert.Equal(t, want.NodePools.Len(), got.NodePools.Len())
-	assert.Equal(t, want.NodePools.Get("gpu-a"), got.NodePools.Get("gpu-a"))
-	assert.Equal(t, want.Templates.Get("default/gpu"), got.Templates.Get("default/gpu"))
-	node, wantNode := got.Nodes.Get("n2"), want.Nodes.Get("n2")
-	assert.Equal(t, wantNode.Labels, node.Labels)
-	assert.Subset(t, node.Spec.Taints, wantNode.Spec.Taints)
-	assert.Equal(t, want.Namespaces.Get("overprovisioning").Labels, got.Namespaces.Get("overprovisioning").Labels)
-	assert.Equal(t, want.PriorityClasses.Len(), got.PriorityClasses.Len())
-	for name, class := range want.PriorityClasses.All() {
-		assert.Equal(t, class.Value, got.PriorityClasses.Get(name).Value, name)
-	}
-	assert.Equal(t, want.Deployments.Len(), got.Deployments.Len())
-	deployment, wantDeployment := got.Deployments.Get("overprovisioning/spaces-placeholder-gpu"), want.Deployments.Get("overprovisioning/spaces-placeholder-gpu")
-	assert.Equal(t, placeholder(wantDeployment), placeholder(deployment))
-}
-
-func placeholder(d *appsv1.Deployment) []any {
-	pod := d.Spec.Template.Spec
-	return []any{d.Labels, d.Spec.Selector, d.Spec.Template.Labels, pod.PriorityClassName, pod.Containers[0].Name, pod.Containers[0].Image, pod.Containers[0].Resources}
 }

@@ -12,5 +12,6 @@
 //   - nodepools, nodeclaims (karpenter.sh)
 //   - workspacetemplates (workspace.jupyter.org)
 //
+// in warmpool's own namespace, of the configmap warmpool-last-seen (package lastseen),
 // and discovery, which every ServiceAccount may use (system:discovery).
 package live

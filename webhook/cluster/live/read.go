@@ -18,8 +18,9 @@ import (
 // readTimeout bounds Read: a cluster that cannot be listed in this time is not readable for this user.
 const readTimeout = 30 * time.Second
 
-// Read takes one Snapshot of a cluster, for commands that look once. candidate is CacheOptions'. The error says that the
-// cluster cannot be reached, or that it could not be listed in 30 seconds.
+// Read takes one Snapshot of a cluster, for commands that look once. candidate is CacheOptions'. What was last seen of
+// pools is not in it: lastseen.Read reads that. The error says that the cluster cannot be reached, or that it could not
+// be listed in 30 seconds.
 func Read(ctx context.Context, config *rest.Config, candidate func(*appsv1.Deployment) bool) (*cluster.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -32,7 +33,7 @@ func Read(ctx context.Context, config *rest.Config, candidate func(*appsv1.Deplo
 	}
 	r := newReader(klog.Background().V(1))
 	r.discovery = client
-	if r.cache, err = cache.New(config, CacheOptions(candidate)); err != nil {
+	if r.cache, err = cache.New(config, CacheOptions("", candidate)); err != nil {
 		return nil, fmt.Errorf("make cache: %w", err)
 	}
 	done := make(chan error, 2)

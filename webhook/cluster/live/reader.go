@@ -49,6 +49,7 @@ func New(mgr manager.Manager) (*Reader, error) {
 		return nil, fmt.Errorf("make discovery client: %w", err)
 	}
 	r := newReader(mgr.GetLogger().WithName("cluster"))
+	r.followLastSeen()
 	r.cache, r.discovery = mgr.GetCache(), client
 	return r, nil
 }

@@ -18,9 +18,9 @@ import (
 )
 
 // CacheOptions makes the manager's cache hold only what rules need: in a cluster of 10,000 nodes the rest would fill
-// gigabytes. candidate tells which Deployments may be placeholders; others keep nothing but their name.
-// It must give the same answer for a Deployment without spec and labels, unless that answer is no.
-func CacheOptions(candidate func(*appsv1.Deployment) bool) cache.Options {
+// gigabytes. namespace is warmpool's own. candidate tells which Deployments may be placeholders; others keep nothing but
+// their name. It must give the same answer for a Deployment without spec and labels, unless that answer is no.
+func CacheOptions(namespace string, candidate func(*appsv1.Deployment) bool) cache.Options {
 	return cache.Options{
 		DefaultTransform: strip,
 		ByObject: map[client.Object]cache.ByObject{
@@ -28,6 +28,7 @@ func CacheOptions(candidate func(*appsv1.Deployment) bool) cache.Options {
 			&corev1.Namespace{}:  {Transform: stripNamespace},
 			&appsv1.Deployment{}: {Transform: stripDeployments(candidate)},
 			&appsv1.DaemonSet{}:  {Transform: stripDaemonSet},
+			&corev1.ConfigMap{}:  onlyLastSeen(namespace),
 		},
 		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
 			if apierrors.IsNotFound(err) {

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
@@ -15,6 +17,9 @@ import (
 // Evaluators keeps the Evaluator in force: a new one is made, off the request path, whenever the configuration or the
 // Snapshot changes and when an exemption ends.
 type Evaluators struct {
+	// Seen, if set before the first call, is told which nodes stand for the types of each pool.
+	Seen func(pools map[string][]*corev1.Node)
+
 	current atomic.Pointer[policy.Evaluator]
 
 	mu     sync.Mutex
@@ -45,11 +50,15 @@ func (s *Evaluators) update(change func()) error {
 		return nil
 	}
 	now := time.Now()
-	evaluator, err := policy.NewWithSizes(s.config, s.facts, s.sizes.Update(s.facts), now)
+	sizes := s.sizes.Update(s.facts)
+	evaluator, err := policy.NewWithSizes(s.config, s.facts, sizes, now)
 	if err != nil {
 		return fmt.Errorf("keep the rules as they were: %w", err)
 	}
 	s.current.Store(evaluator)
+	if s.Seen != nil {
+		s.Seen(sizes.Seen(s.facts))
+	}
 	if s.expiry != nil {
 		s.expiry.Stop()
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/sizing"
 )
@@ -186,22 +186,12 @@ func (c *testCluster) daemonsRun(t *testing.T) string {
 	return ""
 }
 
-// size reads the cluster back and has sizing make shapes of it.
+// size reads the cluster as warmpool does and has sizing make shapes of it.
 func (c *testCluster) size(t *testing.T) {
 	t.Helper()
-	var (
-		nodes   corev1.NodeList
-		sets    appsv1.DaemonSetList
-		ranges  corev1.LimitRangeList
-		classes nodev1.RuntimeClassList
-	)
-	for _, list := range []client.ObjectList{&nodes, &sets, &ranges, &classes} {
-		require.NoError(t, c.admin.List(t.Context(), list))
-	}
-	c.facts = &cluster.Snapshot{
-		Nodes: known[corev1.Node](nodes.Items), DaemonSets: known[appsv1.DaemonSet](sets.Items),
-		LimitRanges: known[corev1.LimitRange](ranges.Items), RuntimeClasses: known[nodev1.RuntimeClass](classes.Items),
-	}
+	facts, err := live.Read(t.Context(), c.plane.Config, func(*appsv1.Deployment) bool { return false })
+	require.NoError(t, err)
+	c.facts = facts
 	cfg := &config.WarmPoolConfiguration{}
 	seen := map[string]bool{}
 	for _, kind := range c.kinds {
@@ -223,20 +213,4 @@ func (c *testCluster) size(t *testing.T) {
 		}
 		require.Contains(t, c.shapes, kind.Name, "these nodes differ from others of their pool, but have no shape of their own")
 	}
-}
-
-func known[T any, P interface {
-	*T
-	metav1.Object
-}](items []T) cluster.Facts[T] {
-	byKey := map[string]*T{}
-	for i := range items {
-		object := P(&items[i])
-		key := object.GetName()
-		if object.GetNamespace() != "" {
-			key = object.GetNamespace() + "/" + key
-		}
-		byKey[key] = &items[i]
-	}
-	return cluster.Known(byKey)
 }

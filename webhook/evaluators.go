@@ -17,7 +17,7 @@ import (
 // Evaluators keeps the Evaluator in force: a new one is made, off the request path, whenever the configuration or the
 // Snapshot changes and when an exemption ends.
 type Evaluators struct {
-	// Seen, if set before the first call, is told which nodes stand for the types of each pool.
+	// Seen, if set before the first Observe, is told which nodes stand for the types of each pool.
 	Seen func(pools map[string][]*corev1.Node)
 
 	current atomic.Pointer[policy.Evaluator]

@@ -145,6 +145,8 @@ func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certifica
 			log.Error(err, "facts not taken")
 		}
 	})
+	recorder := lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)
+	evaluators.Seen = recorder.Record
 	server := mgr.GetWebhookServer()
 	for path, handler := range webhook.Handlers(evaluators.Current, log.WithName("admission")) {
 		server.Register(path, handler)
@@ -153,7 +155,7 @@ func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certifica
 		certificates.SetupWithManager(mgr),
 		mgr.Add(facts),
 		mgr.Add(watcher),
-		mgr.Add(lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)),
+		mgr.Add(recorder),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("webhook", server.StartedChecker()),
 		mgr.AddReadyzCheck("facts", func(*http.Request) error {

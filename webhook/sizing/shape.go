@@ -164,3 +164,27 @@ func isTypeLabel(key string) bool {
 	}
 	return strings.HasPrefix(key, "karpenter.k8s.aws/instance-")
 }
+
+// NameAmong names the shape in messages that are about several: as String does, with a node where nodes of one type
+// differ in their DaemonSets.
+func (s *Shape) NameAmong(shapes []*Shape) string {
+	switch {
+	case s.Source == FromConfig:
+		return "nodes as configured"
+	case slices.ContainsFunc(shapes, func(other *Shape) bool { return s != other && s.InstanceType == other.InstanceType }):
+		return s.String() + " (as " + s.anyNode() + ")"
+	default:
+		return s.String()
+	}
+}
+
+// anyNode is the first by name of the nodes that gave the shape its numbers.
+func (s *Shape) anyNode() string {
+	first := ""
+	for _, offer := range s.Offers {
+		if first == "" || offer.Node < first {
+			first = offer.Node
+		}
+	}
+	return first
+}

@@ -86,6 +86,21 @@ func TestWhichNodesADaemonSetRunsOn(t *testing.T) {
 	}
 }
 
+func TestADaemonSetOfNamedNodesMakesAShapeOfTheirs(t *testing.T) {
+	for name, change := range map[string]func(*corev1.PodSpec){
+		"matchFields": onNodes(fieldsTerm("In", "n1")),
+		"nodeName":    func(s *corev1.PodSpec) { s.NodeName = "n1" },
+		"hostname":    func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{corev1.LabelHostname: "n1"} },
+	} {
+		sizes := sizesOf(node("n0", "cpu", "m5", "cpu=8"), node("n1", "cpu", "m5", "cpu=8"), node("n2", "cpu", "m5", "cpu=8"), daemonSet("a/ds", "cpu=1", change))
+		require.Len(t, sizes.Shapes, 2, name)
+		assert.Equal(t, "cpu=8", text(sizes.Shapes[0].Available()), name)
+		assert.Equal(t, 2, sizes.Shapes[0].Nodes, name)
+		assert.Equal(t, "cpu=7", text(sizes.Shapes[1].Available()), name)
+		assert.Equal(t, 1, sizes.Shapes[1].Nodes, name)
+	}
+}
+
 func TestADaemonSetThatGoesAwayTakesNothing(t *testing.T) {
 	ds := daemonSet("kube-system/ds", "cpu=1")
 	ds.DeletionTimestamp = &metav1.Time{}

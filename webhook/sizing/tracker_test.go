@@ -51,6 +51,7 @@ func TestSourcesOfAPoolWithoutNodes(t *testing.T) {
 	facts.LastSeen = facts.LastSeen.With(map[string]*corev1.Node{
 		"gpu-a/g5.xlarge": node("old", "gpu-a", "g5.xlarge", "cpu=5"),
 		"gpu-b/g5.xlarge": node("other", "gpu-b", "g5.xlarge", "cpu=50"),
+		"gpu-a/p5":        node("empty", "gpu-a", "p5", ""),
 		"gpu-a/foreign":   node("moved", "gpu-b", "g5.xlarge", "cpu=3"), // of another pool by now
 	})
 	expect(sizing.FromLastSeen, "4")

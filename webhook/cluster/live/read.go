@@ -39,7 +39,7 @@ func Read(ctx context.Context, config *rest.Config, candidate func(*appsv1.Deplo
 	done := make(chan error, 2)
 	go func() { done <- r.cache.Start(ctx) }()
 	go func() { done <- r.Start(ctx) }()
-	defer func() { cancel(); <-done; <-done }()
+	defer func() { cancel(); _, _ = <-done, <-done }() // it was stopped, nothing failed
 	for {
 		select {
 		case <-time.After(10 * time.Millisecond):

@@ -154,7 +154,7 @@ func TestPlaceholdersToTry(t *testing.T) {
 			outcomes: []string{
 				"Deny placeholder-anti-affinity", "Deny placeholder-do-not-disrupt", "Deny placeholder-accelerator",
 				"Deny placeholder-pull-command", "Warn placeholder-rollout", "Warn placeholder-qos",
-				"Warn placeholder-image-tag", "Warn placeholder-pull-policy",
+				"Warn placeholder-image-tag", "Warn placeholder-pull-policy", "Warn placeholder-sizing-mode",
 			},
 		},
 		"mended": {},

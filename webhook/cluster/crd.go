@@ -33,6 +33,8 @@ type NodePool struct {
 	Taints, StartupTaints []corev1.Taint
 	// Requirements are the template's requirements on node labels.
 	Requirements []corev1.NodeSelectorRequirement
+	// Static tells that the NodePool keeps a fixed number of nodes and starts none for pods.
+	Static bool
 }
 
 // NodePoolFrom reads a NodePool from its JSON content as unstructured maps. The error names the field.
@@ -40,6 +42,7 @@ func NodePoolFrom(content map[string]any) (*NodePool, error) {
 	var raw struct {
 		Metadata metadata `json:"metadata"`
 		Spec     struct {
+			Replicas *int64 `json:"replicas"`
 			Template struct {
 				Metadata metadata `json:"metadata"`
 				Spec     struct {
@@ -59,6 +62,7 @@ func NodePoolFrom(content map[string]any) (*NodePool, error) {
 		Taints:        raw.Spec.Template.Spec.Taints,
 		StartupTaints: raw.Spec.Template.Spec.StartupTaints,
 		Requirements:  raw.Spec.Template.Spec.Requirements,
+		Static:        raw.Spec.Replicas != nil,
 	}, nil
 }
 

@@ -142,3 +142,29 @@ func (p *Pool) UnofferedInstanceTypes(spec *corev1.PodSpec) []string {
 	slices.Sort(strange)
 	return slices.Compact(strange)
 }
+
+// AdmittedInstanceTypes are the instance types that the pool's NodePools list or the spec names and that the spec's
+// node selection lets a pod onto, sorted.
+func (p *Pool) AdmittedInstanceTypes(spec *corev1.PodSpec) []string {
+	types, _ := p.InstanceTypes()
+	for _, r := range nodeRequirements(spec) {
+		if r.Key == corev1.LabelInstanceTypeStable && r.Operator == corev1.NodeSelectorOpIn {
+			types = append(types, r.Values...)
+		}
+	}
+	slices.Sort(types)
+	return slices.DeleteFunc(slices.Compact(types), func(t string) bool { return !p.admitsInstanceType(spec, t) })
+}
+
+func (p *Pool) admitsInstanceType(spec *corev1.PodSpec, instanceType string) bool {
+	selector := append(selectorRequirements(spec.NodeSelector), in(corev1.LabelInstanceTypeStable, instanceType))
+	terms := requiredNodeSelectorTerms(spec)
+	if terms == nil {
+		_, ok := p.admits(selector)
+		return ok
+	}
+	return slices.ContainsFunc(*terms, func(term corev1.NodeSelectorTerm) bool {
+		_, ok := p.admits(append(slices.Clone(selector), term.MatchExpressions...))
+		return ok && !isEmpty(&term)
+	})
+}

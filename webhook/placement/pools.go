@@ -35,6 +35,8 @@ type Pool struct {
 	Taints []corev1.Taint
 	// NodeTaints are all taints that the pool's nodes have or may get: Taints, start-up taints and those seen on nodes.
 	NodeTaints []corev1.Taint
+	// Static tells that all the pool's NodePools keep a fixed number of nodes.
+	Static bool
 	// Unknown says which facts about the pool are missing, one short clause each; empty when all are known.
 	Unknown []string
 
@@ -69,7 +71,9 @@ func compilePool(cfg *config.Pool, facts *cluster.Snapshot) *Pool {
 	pool := &Pool{Config: cfg}
 	key, values := cfg.Label()
 	pool.Requirement = in(key, values...)
-	for _, np := range pool.nodePools(facts) {
+	nodePools := pool.nodePools(facts)
+	pool.Static = len(nodePools) > 0 && !slices.ContainsFunc(nodePools, func(np *cluster.NodePool) bool { return !np.Static })
+	for _, np := range nodePools {
 		pool.offers = append(pool.offers, offerOf(np))
 		pool.Taints = append(pool.Taints, hardTaints(np.Taints, func(t corev1.Taint) bool { return !isLifecycleTaint(t.Key) })...)
 		pool.NodeTaints = append(append(pool.NodeTaints, np.Taints...), np.StartupTaints...)
@@ -95,7 +99,7 @@ func (p *Pool) nodePools(facts *cluster.Snapshot) []*cluster.NodePool {
 	usesKarpenter := p.Config.NodeLabel == nil
 	if !facts.NodePools.Known() {
 		if usesKarpenter {
-			p.Unknown = append(p.Unknown, facts.NodePools.Reason())
+			p.Unknown = append(p.Unknown, "NodePools: "+facts.NodePools.Reason())
 		}
 		return nil
 	}

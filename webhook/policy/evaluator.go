@@ -146,7 +146,8 @@ func (e *Evaluator) CheckUpdate(o, old *Object) []Finding {
 	return findings
 }
 
-// amounts are the violations that the rules held against the object before; what was no placeholder had none.
+// amounts are the violations that the rules held against the object before; what was no placeholder had none. Findings
+// that are capped do not excuse: what held in part may now not hold at all.
 func (e *Evaluator) amounts(old *Object) map[string]int64 {
 	had := map[string]int64{}
 	if old.Deployment != nil && !e.IsPlaceholder(old.Deployment) {
@@ -154,8 +155,10 @@ func (e *Evaluator) amounts(old *Object) map[string]int64 {
 	}
 	findings := e.Check(old)
 	for i := range findings {
-		id := findings[i].identity()
-		had[id] = max(had[id], findings[i].amount)
+		if findings[i].atMost == "" {
+			id := findings[i].identity()
+			had[id] = max(had[id], findings[i].amount)
+		}
 	}
 	return had
 }

@@ -13,6 +13,7 @@ import (
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
+	"warmpool.sh/webhook/sizing"
 )
 
 // Object is a Workspace pod or a placeholder Deployment as rules see it. Pod and Deployment are shallow copies of
@@ -36,6 +37,7 @@ type Object struct {
 
 	facts  *cluster.Snapshot
 	config *config.WarmPoolConfiguration
+	sizes  *sizing.Sizes
 }
 
 // Pod makes the Object of a Workspace pod. namespace is the request's: pods from controllers carry none.
@@ -45,7 +47,7 @@ func (e *Evaluator) Pod(pod *corev1.Pod, namespace string) *Object {
 		Subject: WorkspacePod, Pod: &shallow, Namespace: namespace, Name: pod.Name,
 		Choice: e.pools.ForPod(pod.Labels, &pod.Spec),
 		Meta:   &shallow.ObjectMeta, Spec: &shallow.Spec,
-		facts: e.facts, config: e.config,
+		facts: e.facts, config: e.config, sizes: e.sizes,
 	}
 }
 
@@ -58,7 +60,7 @@ func (e *Evaluator) Placeholder(d *appsv1.Deployment, namespace string) *Object 
 		Choice: e.pools.ForPlaceholder(d),
 		Meta:   &template.ObjectMeta, Spec: &template.Spec,
 		path: field.NewPath("spec", "template"), pointer: "/spec/template",
-		facts: e.facts, config: e.config,
+		facts: e.facts, config: e.config, sizes: e.sizes,
 	}
 }
 

@@ -52,7 +52,7 @@ func checkPriority(o *Object) []Finding {
 	case class == nil:
 		return []Finding{invalid(path, name, fmt.Sprintf("PriorityClass %s does not exist: no pod of the placeholder could be created", name))}
 	}
-	findings := checkPriorityValue(path, class, workspacePriority(o))
+	findings := checkPriorityValue(path, class, defaultPriority(o))
 	if class.PreemptionPolicy == nil || *class.PreemptionPolicy != corev1.PreemptNever {
 		findings = append(findings, invalid(path, name,
 			fmt.Sprintf("PriorityClass %s does not have preemptionPolicy Never: placeholders would evict pods of lower priority", name)).withKey("preemptionPolicy"))
@@ -81,8 +81,16 @@ func checkPriorityValue(path *field.Path, class *schedulingv1.PriorityClass, wor
 	return []Finding{f}
 }
 
-// workspacePriority is the priority of pods that name no class, as Workspaces' do: the global default class's, else 0.
-func workspacePriority(o *Object) int32 {
+// defaultPriority is the priority of pods that name no class, as Workspaces' do: the global default class's, else 0.
+func defaultPriority(o *Object) int32 {
+	if class := defaultPriorityClass(o); class != nil {
+		return class.Value
+	}
+	return 0
+}
+
+// defaultPriorityClass is the class of pods that name none; nil without one.
+func defaultPriorityClass(o *Object) *schedulingv1.PriorityClass {
 	var global *schedulingv1.PriorityClass
 	for _, class := range o.facts.PriorityClasses.All() {
 		// Of several, which a race can leave, the API server takes the lowest.
@@ -90,8 +98,5 @@ func workspacePriority(o *Object) int32 {
 			global = class
 		}
 	}
-	if global == nil {
-		return 0
-	}
-	return global.Value
+	return global
 }

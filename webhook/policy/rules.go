@@ -4,6 +4,7 @@ import "slices"
 
 // table is every rule, in the order of findings and of the documentation.
 var table = []*Rule{
+	placeholderSize,
 	placeholderAntiAffinity,
 	placeholderPool,
 	placeholderTolerations,
@@ -17,12 +18,17 @@ var table = []*Rule{
 	placeholderImageTag,
 	placeholderPullPolicy,
 	placeholderPullCommand,
+	placeholderPullRequest,
+	placeholderSizingMode,
 	placeholderNamespace,
 
 	workspacePoolAffinity,
 	workspaceTolerations,
 	workspacePoolConflict,
 	workspaceNoPool,
+	workspaceSize,
+	workspacePriority,
+	workspaceClaims,
 }
 
 // Rules are all rules in the order of the table.

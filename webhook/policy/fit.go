@@ -1,0 +1,175 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"warmpool.sh/webhook/sizing"
+)
+
+// roomFor is where a pod of the object finds room in its pool.
+type roomFor struct {
+	request corev1.ResourceList
+	// fits and fails are the shapes that the pod may land on, with and without room for it.
+	fits, fails []*sizing.Shape
+	// unseen are instance types that it may land on and that no node has shown yet.
+	unseen []string
+	// unknown says why nothing can be said; empty when something can.
+	unknown string
+}
+
+// room judges the object's effective request against the shapes of its pool. The object has a pool.
+func (o *Object) room() roomFor {
+	sizes := o.sizes.Pool(o.Pool.Config.Name)
+	r := roomFor{request: sizing.Request(o.Spec, o.Namespace, o.facts), unknown: sizes.Unknown}
+	seen := map[string]bool{}
+	for _, shape := range sizes.Shapes {
+		seen[shape.InstanceType] = true
+		switch {
+		case !shape.Hosts(o.Spec):
+		case len(shape.Shortfalls(r.request)) == 0:
+			r.fits = append(r.fits, shape)
+		default:
+			r.fails = append(r.fails, shape)
+		}
+	}
+	// A node that does not tell its type may be of any, and configured numbers stand for all.
+	if !seen[""] {
+		r.unseen = slices.DeleteFunc(o.Pool.AdmittedInstanceTypes(o.Spec), func(t string) bool { return seen[t] })
+	}
+	if r.unknown == "" && len(r.fits)+len(r.fails) == 0 {
+		r.unknown = fmt.Sprintf("no node of pool %s has been seen that the pod may land on", o.Pool.Config.Name)
+	}
+	return r
+}
+
+// nearest is the shape without room that comes closest: the fewest resources short, then the most of the first of them.
+func (r *roomFor) nearest() *sizing.Shape {
+	return slices.MinFunc(r.fails, func(a, b *sizing.Shape) int {
+		sa, sb := a.Shortfalls(r.request), b.Shortfalls(r.request)
+		return cmp.Or(
+			cmp.Compare(len(sa), len(sb)),
+			cmp.Compare(sa[0].Resource, sb[0].Resource),
+			sb[0].Available.Cmp(sa[0].Available),
+		)
+	})
+}
+
+// name of a shape in messages: its instance type, with a node where nodes of the type differ in their DaemonSets.
+func (r *roomFor) name(shape *sizing.Shape) string {
+	return shape.NameAmong(slices.Concat(r.fits, r.fails))
+}
+
+// names of shapes, in their order.
+func (r *roomFor) names(shapes []*sizing.Shape) string {
+	var list []string
+	for _, s := range shapes {
+		list = append(list, r.name(s))
+	}
+	return strings.Join(list, ", ")
+}
+
+// excess is by how much the request is above the most that any shape without room has of the resource, in thousandths.
+func (r *roomFor) excess(name corev1.ResourceName) int64 {
+	var most *resource.Quantity
+	for _, shape := range r.fails {
+		if offer, known := shape.Offers[name]; known && (most == nil || offer.Available.Cmp(*most) > 0) {
+			most = &offer.Available
+		}
+	}
+	over := r.request[name].DeepCopy()
+	over.Sub(*most)
+	if over.Cmp(*resource.NewQuantity(math.MaxInt64/1000, resource.DecimalSI)) > 0 {
+		return math.MaxInt64
+	}
+	return over.MilliValue()
+}
+
+// shortfallFindings say for each resource that is short what is asked for, what there is, and how that was computed.
+func shortfallFindings(o *Object, r *roomFor) []Finding {
+	shape := r.nearest()
+	others := ""
+	if len(r.fails) > 1 {
+		others = "; no room either on " + r.names(slices.DeleteFunc(slices.Clone(r.fails), func(s *sizing.Shape) bool { return s == shape }))
+	}
+	var findings []Finding
+	for _, s := range shape.Shortfalls(r.request) {
+		over := s.Requested.DeepCopy()
+		over.Sub(s.Available)
+		f := invalid(requestPath(o, s.Resource), s.Requested.String(),
+			fmt.Sprintf("%s %s requested, %s available on %s (%s short): %s allocatable (%s)%s%s", s.Resource, s.Requested.String(), s.Available.String(),
+				r.name(shape), over.String(), s.Allocatable.String(), origin(o, shape, s.Node), daemonsPart(&s), others)).
+			withKey("size " + string(s.Resource)).withFix(fixOf(&s))
+		f.amount = r.excess(s.Resource)
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// origin says where the allocatable of a shape was read.
+func origin(o *Object, shape *sizing.Shape, node string) string {
+	if shape.Source == sizing.FromConfig {
+		return "sizing.allocatable of pool " + o.Pool.Config.Name
+	}
+	return string(shape.Source) + " " + node
+}
+
+// daemonsPart is " − 450m of DaemonSets (largest: kube-system/a 300m, kube-system/b 150m)", or nothing.
+func daemonsPart(s *sizing.Shortfall) string {
+	if s.Daemons.Sign() == 0 {
+		return ""
+	}
+	var parts []string
+	for _, d := range s.Largest {
+		quantity := d.Request[s.Resource]
+		parts = append(parts, d.Name+" "+quantity.String())
+	}
+	return fmt.Sprintf(" − %s of DaemonSets (largest: %s)", s.Daemons.String(), strings.Join(parts, ", "))
+}
+
+func fixOf(s *sizing.Shortfall) string {
+	if s.Available.Sign() <= 0 {
+		return "Nothing of it is left on these nodes: use a larger instance type, or let fewer or smaller DaemonSets run there."
+	}
+	return fmt.Sprintf("Request at most %s %s for the pod as a whole (largest init step, or all containers and sidecars, and overhead).", s.Resource, s.Available.String())
+}
+
+// requestPath is the field that asks for most of the resource: the pod's own, else a container's.
+func requestPath(o *Object, name corev1.ResourceName) *field.Path {
+	if name == corev1.ResourcePods {
+		return o.specPath()
+	}
+	if resources := o.Spec.Resources; resources != nil {
+		if list, _, ok := asked(resources, name); ok {
+			return o.specPath("resources", list).Key(string(name))
+		}
+	}
+	var most resource.Quantity
+	path := o.specPath("containers")
+	look := func(list string, containers []corev1.Container) {
+		for i := range containers {
+			if part, quantity, ok := asked(&containers[i].Resources, name); ok && quantity.Cmp(most) > 0 {
+				most, path = quantity, o.specPath(list).Index(i).Child("resources", part).Key(string(name))
+			}
+		}
+	}
+	look("containers", o.Spec.Containers)
+	look("initContainers", o.Spec.InitContainers)
+	return path
+}
+
+// asked is what is asked for, and in which part: the request, else the limit, which counts as one.
+func asked(r *corev1.ResourceRequirements, name corev1.ResourceName) (part string, quantity resource.Quantity, ok bool) {
+	if quantity, ok := r.Requests[name]; ok {
+		return "requests", quantity, true
+	}
+	quantity, ok = r.Limits[name]
+	return "limits", quantity, ok
+}

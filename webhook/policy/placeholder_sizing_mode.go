@@ -1,0 +1,52 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/sizing"
+)
+
+// Applies to: placeholder Deployments of pools with templates.
+// Requires: Coexist: every template's default Workspace fits beside the placeholder. Exclusive: not even the smallest does.
+// Always: one that takes the placeholder's place fits.
+// Why: in Coexist mode a Workspace that does not fit beside evicts the placeholder; in Exclusive mode one that does
+// leaves a node that is neither warm nor used up.
+var placeholderSizingMode = &Rule{
+	ID:       "placeholder-sizing-mode",
+	Summary:  "Coexist: the default Workspace of every template fits beside the placeholder. Exclusive: not even the smallest does. Always: it fits where the placeholder was.",
+	Fix:      "Change the placeholder's request, or the pool's sizing.mode.",
+	Subject:  PlaceholderDeployment,
+	Action:   config.Warn,
+	Severity: SeverityWarning,
+	check:    checkSizingMode,
+}
+
+func checkSizingMode(o *Object) []Finding {
+	if o.Pool == nil || len(o.Pool.Config.Templates) == 0 || o.Pool.Fit(o.Spec).Conflict {
+		return nil
+	}
+	path := o.specPath("containers")
+	if !o.facts.Templates.Known() {
+		return []Finding{notVerified(path, "sizing mode: WorkspaceTemplates: "+o.facts.Templates.Reason())}
+	}
+	r := o.room()
+	var findings []Finding
+	for _, ref := range o.Pool.Config.Templates {
+		key := ref.Namespace + "/" + ref.Name
+		template := o.facts.Templates.Get(key)
+		if template == nil {
+			why := cmp.Or(o.facts.Templates.Malformed(key), "does not exist")
+			findings = append(findings, notVerified(path, fmt.Sprintf("sizing mode: WorkspaceTemplate %s %s", key, why)))
+			continue
+		}
+		for _, shape := range r.fits {
+			if message := sizing.ModeFault(o.Pool.Config.Sizing.Mode, sizing.TemplateOf(template), shape, r.request); message != "" {
+				findings = append(findings, invalid(path, sizing.Quantities(r.request), message).withKey(key))
+				break
+			}
+		}
+	}
+	return findings
+}

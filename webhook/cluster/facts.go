@@ -119,11 +119,14 @@ func (f Facts[T]) Len() int {
 }
 
 // All yields key and object in the order of the keys.
-func (f Facts[T]) All() func(yield func(string, *T) bool) {
+func (f Facts[T]) All() func(yield func(string, *T) bool) { return f.Prefix("") }
+
+// Prefix yields those whose key begins with the prefix, such as "namespace/", at a cost that does not grow with the rest.
+func (f Facts[T]) Prefix(prefix string) func(yield func(string, *T) bool) {
 	return func(yield func(string, *T) bool) {
 		if f.tree == nil {
 			return
 		}
-		f.tree.Root().Walk(func(key []byte, object *T) bool { return !yield(string(key), object) })
+		f.tree.Root().WalkPrefix([]byte(prefix), func(key []byte, object *T) bool { return !yield(string(key), object) })
 	}
 }

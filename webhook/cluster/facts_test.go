@@ -142,3 +142,18 @@ func TestFactsSurviveManyChanges(t *testing.T) {
 	assert.Equal(t, want, maps.Collect(facts.All()))
 	assert.Equal(t, len(want), facts.Len())
 }
+
+func TestFactsByPrefix(t *testing.T) {
+	facts := known("team/a", "team/b", "team-b/a", "other/a")
+	var keys []string
+	for key := range facts.Prefix("team/") {
+		keys = append(keys, key)
+	}
+	assert.Equal(t, []string{"team/a", "team/b"}, keys)
+	for key := range facts.Prefix("absent/") {
+		t.Fatal(key)
+	}
+	for range (cluster.Facts[cluster.NodePool]{}).Prefix("team/") {
+		t.Fatal("facts that are not known yield an object")
+	}
+}

@@ -107,10 +107,7 @@ func overhead(spec *corev1.PodSpec, facts *cluster.Snapshot) corev1.ResourceList
 // takes any; here the larger default counts.
 func limitRangeDefaults(namespace string, facts *cluster.Snapshot) corev1.ResourceList {
 	defaults := corev1.ResourceList{}
-	for _, limits := range facts.LimitRanges.All() {
-		if limits.Namespace != namespace {
-			continue
-		}
+	for _, limits := range facts.LimitRanges.Prefix(namespace + "/") {
 		for name, quantity := range defaultRequests(limits) {
 			if other, ok := defaults[name]; !ok || other.Cmp(quantity) < 0 {
 				defaults[name] = quantity

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -214,6 +215,32 @@ func TestUnknownFactsDenyNothing(t *testing.T) {
 			assert.Equal(t, config.Warn, findings[i].Action, rule)
 			assert.Equal(t, policy.SeverityInfo, findings[i].Severity, rule)
 		}
+	}
+}
+
+// What fits only as long as DaemonSets count as nothing is not said to fit.
+func TestUnknownDaemonSetsAreSaid(t *testing.T) {
+	cfg, err := config.Load([]byte(twoPools), policy.IDs())
+	require.NoError(t, err)
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"karpenter.sh/nodepool": "cpu-a"}},
+		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+	}
+	e := evaluatorOf(t, cfg, &cluster.Snapshot{
+		Nodes:      cluster.Known(map[string]*corev1.Node{"n1": node}),
+		DaemonSets: cluster.Unknown[appsv1.DaemonSet]("forbidden"),
+	})
+	for request, want := range map[string]string{
+		"1":     "not verified: sizing: what DaemonSets take is not known: forbidden",
+		"1001m": "cpu 1001m requested, 1 available on nodes without instance type (1m short): 1 allocatable (node n1)",
+	} {
+		d := faulty(t, "cpu")
+		d.Spec.Template.Spec.NodeSelector = nil
+		d.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(request)}}
+		findings := e.Check(e.Placeholder(d, "warm"))
+		i := slices.IndexFunc(findings, func(f policy.Finding) bool { return f.Rule.ID == "placeholder-size" })
+		require.GreaterOrEqual(t, i, 0, request)
+		assert.Equal(t, want, findings[i].Error.Detail)
 	}
 }
 

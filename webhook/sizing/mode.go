@@ -36,19 +36,19 @@ func TemplateOf(template *cluster.WorkspaceTemplate) Template {
 // ModeFault says what is wrong with a placeholder of the request, in a pool of the mode, on the shape for Workspaces of
 // the template; empty: nothing. A template without default resources says nothing of its Workspaces.
 func ModeFault(mode config.Mode, template Template, shape *Shape, request corev1.ResourceList) string {
-	available, beside := shape.Available(), shape.Beside(request)
+	available, beside, name := shape.Available(), shape.Beside(request), shape.NameAmong(nil)
 	switch {
 	case len(template.Default) == 0:
 		return ""
 	case !Fits(template.Default, available):
-		return fmt.Sprintf("a Workspace of %s (%s) has no room on %s, not even in the placeholder's place: at most %s",
-			template.Name, Quantities(template.Default), shape, Quantities(only(available, template.Default)))
+		return fmt.Sprintf("no room on %s, even in the placeholder's place, for a Workspace of %s (%s): at most %s",
+			name, template.Name, Quantities(template.Default), Quantities(only(available, template.Default)))
 	case mode == config.Coexist && !Fits(template.Default, beside):
-		return fmt.Sprintf("a Workspace of %s (%s) has no room beside the placeholder on %s: at most %s",
-			template.Name, Quantities(template.Default), shape, Quantities(only(beside, template.Default)))
+		return fmt.Sprintf("no room on %s beside the placeholder for a Workspace of %s (%s): at most %s",
+			name, template.Name, Quantities(template.Default), Quantities(only(beside, template.Default)))
 	case mode == config.Exclusive && Fits(template.Smallest, beside):
-		return fmt.Sprintf("mode is Exclusive, but a Workspace of %s (%s) fits beside the placeholder on %s, which leaves %s",
-			template.Name, Quantities(template.Smallest), shape, Quantities(only(beside, template.Smallest)))
+		return fmt.Sprintf("mode Exclusive, yet room on %s beside the placeholder for a Workspace of %s (%s): %s left",
+			name, template.Name, Quantities(template.Smallest), Quantities(only(beside, template.Smallest)))
 	default:
 		return ""
 	}

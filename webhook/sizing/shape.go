@@ -62,7 +62,7 @@ func (s *Shape) Shortfalls(request corev1.ResourceList) []Shortfall {
 	for name, quantity := range request {
 		offer, known := s.Offers[name]
 		if known && quantity.Sign() > 0 && quantity.Cmp(offer.Available) > 0 {
-			short = append(short, Shortfall{Resource: name, Requested: quantity, Offer: offer, Largest: largest(s.Daemons, name, 3)})
+			short = append(short, Shortfall{Resource: name, Requested: quantity, Offer: offer, Largest: s.Largest(name)})
 		}
 	}
 	slices.SortFunc(short, func(a, b Shortfall) int { return strings.Compare(string(a.Resource), string(b.Resource)) })
@@ -88,6 +88,9 @@ func (s *Shape) Unsized() []*Daemon {
 		return !cpu.IsZero() || !memory.IsZero()
 	})
 }
+
+// Largest are the DaemonSets that take most of the resource, at most three, largest first.
+func (s *Shape) Largest(name corev1.ResourceName) []*Daemon { return largest(s.Daemons, name, 3) }
 
 // Available is what an otherwise empty node of the shape has for pods, by resource.
 func (s *Shape) Available() corev1.ResourceList { return s.Beside(nil) }

@@ -63,7 +63,7 @@ func (p *Pool) Fit(spec *corev1.PodSpec) Fit {
 	var dead []Exclusion
 	for i := range *terms {
 		term := &(*terms)[i]
-		key, ok := p.admits(append(slices.Clone(selector), term.MatchExpressions...))
+		key, ok := p.admits(both(selector, term.MatchExpressions))
 		pinned := fit.Pinned || slices.ContainsFunc(term.MatchExpressions, p.pins)
 		switch excluded := isEmpty(term) || !ok; {
 		case excluded && pinned: // it can be met nowhere
@@ -108,7 +108,18 @@ func (p *Pool) admits(requirements []corev1.NodeSelectorRequirement) (key string
 	return key, false
 }
 
+// both joins two lists; neither may be changed afterwards.
+func both(a, b []corev1.NodeSelectorRequirement) []corev1.NodeSelectorRequirement {
+	if len(a) == 0 {
+		return b
+	}
+	return append(slices.Clip(a), b...)
+}
+
 func selectorRequirements(selector map[string]string) []corev1.NodeSelectorRequirement {
+	if len(selector) == 0 {
+		return nil
+	}
 	requirements := make([]corev1.NodeSelectorRequirement, 0, len(selector))
 	for key, value := range selector {
 		requirements = append(requirements, in(key, value))

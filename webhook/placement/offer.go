@@ -36,51 +36,51 @@ func in(key string, values ...string) corev1.NodeSelectorRequirement {
 func (o offer) sets(r corev1.NodeSelectorRequirement) bool {
 	own, ok := o.byKey[r.Key]
 	return ok && slices.ContainsFunc(own, func(have corev1.NodeSelectorRequirement) bool { return have.Operator == corev1.NodeSelectorOpIn }) &&
-		satisfiable(append(slices.Clone(own), r))
+		satisfiable(r.Key, own, []corev1.NodeSelectorRequirement{r})
 }
 
 // admits tells whether a node of the offer can satisfy all requirements; if not, key is the first label that excludes it.
 func (o offer) admits(requirements []corev1.NodeSelectorRequirement) (key string, ok bool) {
 	for i := range requirements {
 		key := requirements[i].Key
-		own, known := o.byKey[key]
-		if !known {
-			continue
-		}
-		all := slices.Clone(own)
-		for _, r := range requirements {
-			if r.Key == key {
-				all = append(all, r)
-			}
-		}
-		if !satisfiable(all) {
+		if own, known := o.byKey[key]; known && !satisfiable(key, own, requirements) {
 			return key, false
 		}
 	}
 	return "", true
 }
 
-// satisfiable tells whether one label can satisfy all requirements on its key. Where no requirement lists its
-// values, the answer is yes unless presence itself is contradicted: nothing is denied on a guess.
-func satisfiable(requirements []corev1.NodeSelectorRequirement) bool {
-	absent := slices.ContainsFunc(requirements, func(r corev1.NodeSelectorRequirement) bool { return r.Operator == corev1.NodeSelectorOpDoesNotExist })
-	if absent {
-		return !slices.ContainsFunc(requirements, func(r corev1.NodeSelectorRequirement) bool {
-			return r.Operator != corev1.NodeSelectorOpDoesNotExist && r.Operator != corev1.NodeSelectorOpNotIn
-		})
+// satisfiable tells whether one label can satisfy all requirements on its key in both lists. Where none of them lists
+// its values, the answer is yes unless presence itself is contradicted: nothing is denied on a guess.
+func satisfiable(key string, own, asked []corev1.NodeSelectorRequirement) bool {
+	some := func(is func(*corev1.NodeSelectorRequirement) bool) *corev1.NodeSelectorRequirement {
+		for _, list := range [2][]corev1.NodeSelectorRequirement{own, asked} {
+			for i := range list {
+				if list[i].Key == key && is(&list[i]) {
+					return &list[i]
+				}
+			}
+		}
+		return nil
 	}
-	i := slices.IndexFunc(requirements, func(r corev1.NodeSelectorRequirement) bool { return r.Operator == corev1.NodeSelectorOpIn })
-	if i < 0 {
+	absent := some(func(r *corev1.NodeSelectorRequirement) bool { return r.Operator == corev1.NodeSelectorOpDoesNotExist })
+	if absent != nil {
+		return some(func(r *corev1.NodeSelectorRequirement) bool {
+			return r.Operator != corev1.NodeSelectorOpDoesNotExist && r.Operator != corev1.NodeSelectorOpNotIn
+		}) == nil
+	}
+	listed := some(func(r *corev1.NodeSelectorRequirement) bool { return r.Operator == corev1.NodeSelectorOpIn })
+	if listed == nil {
 		return true
 	}
-	return slices.ContainsFunc(requirements[i].Values, func(value string) bool {
-		return !slices.ContainsFunc(requirements, func(r corev1.NodeSelectorRequirement) bool { return !holds(r, value) })
+	return slices.ContainsFunc(listed.Values, func(value string) bool {
+		return some(func(r *corev1.NodeSelectorRequirement) bool { return !holds(r, value) }) == nil
 	})
 }
 
 // holds tells whether a label that is present with the value satisfies the requirement. Operators of a later
 // Kubernetes count as satisfied.
-func holds(r corev1.NodeSelectorRequirement, value string) bool {
+func holds(r *corev1.NodeSelectorRequirement, value string) bool {
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn:
 		return slices.Contains(r.Values, value)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/cluster/lastseen"
 	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/cluster/manifest"
 	"warmpool.sh/webhook/config"
@@ -58,6 +59,15 @@ func (s *surroundings) readFolder() (*config.WarmPoolConfiguration, *cluster.Sna
 	if err != nil {
 		return nil, nil, fmt.Errorf("read --cluster: %w", err)
 	}
+	for _, object := range objects {
+		if object.GetAPIVersion() == "v1" && object.GetKind() == "ConfigMap" && object.GetName() == lastseen.Name && object.GetNamespace() == ownNamespace {
+			configMap, err := manifest.Typed[corev1.ConfigMap](object)
+			if err != nil {
+				return nil, nil, err
+			}
+			facts.LastSeen = lastseen.Update(facts.LastSeen, configMap.Data)
+		}
+	}
 	cfg, err := s.configFrom(func() ([]byte, error) { return configIn(objects) })
 	return cfg, facts, err
 }
@@ -71,11 +81,12 @@ func (s *surroundings) readLive(ctx context.Context) (*config.WarmPoolConfigurat
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the cluster: %w", err)
 	}
+	client, err := kubernetes.NewForConfig(restConfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	facts.LastSeen = lastseen.Read(ctx, client.CoreV1(), ownNamespace)
 	cfg, err := s.configFrom(func() ([]byte, error) {
-		client, err := kubernetes.NewForConfig(restConfig)
-		if err != nil {
-			return nil, err
-		}
 		configMap, err := client.CoreV1().ConfigMaps(ownNamespace).Get(ctx, configMapName, metav1.GetOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("read the configuration (or give --config FILE): %w", err)

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"warmpool.sh/webhook/sizing"
+)
+
+// width is that of a terminal in which the table is to be readable; single words may be longer.
+const width = 100
+
+// sizeTable writes pools for people. Nothing is written before all is there, so that no write can fail half-way.
+type sizeTable struct{ strings.Builder }
+
+func printSizes(out io.Writer, report *sizeReport) error {
+	t := &sizeTable{}
+	for i, pool := range report.Pools {
+		if i > 0 {
+			t.line("")
+		}
+		t.pool(pool)
+	}
+	_, err := io.WriteString(out, t.String())
+	return err
+}
+
+func (t *sizeTable) pool(p *poolReport) {
+	if p.Missing != "" {
+		t.wrapped(fmt.Sprintf("POOL %s (mode %s): ", p.Name, p.Mode), "cannot be sized: "+p.Missing)
+		t.wrapped("  Do: ", p.Fix)
+		t.problems(p)
+		return
+	}
+	t.wrapped(fmt.Sprintf("POOL %s (mode %s): ", p.Name, p.Mode), "numbers from "+sources[p.Source])
+	for _, shape := range p.Shapes {
+		t.shape(shape, p.Source)
+	}
+	if len(p.Templates) > 0 {
+		t.line("")
+		rows := [][]string{{"TEMPLATE", "WORKSPACE", "REQUEST"}}
+		for _, template := range p.Templates {
+			rows = append(rows,
+				[]string{template.Name, "default", textOr(template.Default, "nothing")},
+				[]string{"", "smallest", textOr(template.Smallest, "nothing")})
+		}
+		t.table(rows)
+	}
+	for _, plan := range p.Placeholders {
+		t.plan(p, plan)
+	}
+	t.autoscaling(p.Autoscaling)
+	t.line("")
+	t.problems(p)
+	t.verdict(p)
+}
+
+var sources = map[sizing.Source]string{
+	sizing.FromNodes:      "its nodes",
+	sizing.FromNodeClaims: "its NodeClaims; it has no node yet, and real ones may offer less",
+	sizing.FromLastSeen:   "the nodes that it had last; it has none now",
+	sizing.FromConfig:     "sizing.allocatable in the configuration; it has no node",
+}
+
+func (t *sizeTable) shape(s *shapeReport, source sizing.Source) {
+	count := ""
+	if source == sizing.FromNodes {
+		count = fmt.Sprintf(" (%s)", counted(s.Nodes, "node"))
+	}
+	t.line("")
+	t.line(s.Name + count)
+	rows := [][]string{{"  RESOURCE", "ALLOCATABLE", "DAEMONSETS", "AVAILABLE"}}
+	for _, r := range s.Resources {
+		rows = append(rows, []string{"  " + string(r.Resource), r.Allocatable.String(), r.DaemonSets.String(), r.Available.String()})
+	}
+	t.table(rows)
+	for _, r := range s.Resources {
+		if len(r.Largest) == 0 {
+			continue
+		}
+		var parts []string
+		for _, d := range r.Largest {
+			parts = append(parts, d.Name+" "+d.Request.String())
+		}
+		t.wrapped("  Largest DaemonSets, "+string(r.Resource)+": ", strings.Join(parts, ", "))
+	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func textOr(list corev1.ResourceList, none string) string {
+	if text := sizing.Quantities(list); text != "" {
+		return text
+	}
+	return none
+}
+
+func (t *sizeTable) plan(p *poolReport, plan *sizing.Plan) {
+	title := string(plan.Mode)
+	if plan.Mode == p.Mode {
+		title += " (configured)"
+	}
+	request := "no placeholder would do"
+	if plan.Request != nil {
+		request = "request " + sizing.Quantities(plan.Request)
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(plan.LimitedBy), cpuAndMemoryFirst) {
+		request += fmt.Sprintf("; %s limited by template %s", name, plan.LimitedBy[name])
+	}
+	t.line("")
+	t.wrapped("PLACEHOLDER, "+title+": ", request)
+	var rows [][]string
+	for _, room := range plan.Rooms {
+		on := ""
+		if len(plan.Rooms) > 1 {
+			on = " on " + room.Shape
+		}
+		rows = append(rows,
+			[]string{"  largest Workspace beside it" + on, textOr(room.Coexist, "none")},
+			[]string{"  largest Workspace in its place" + on, textOr(room.Preempt, "none")})
+	}
+	for _, template := range plan.Templates {
+		rows = append(rows, []string{"  template " + template.Name, placeOf(&template, len(plan.Rooms))})
+	}
+	t.table(rows)
+	for _, fault := range plan.Faults {
+		t.wrapped("  ! ", fault)
+	}
+}
+
+// placeOf says where the default Workspace of a template goes, of so many shapes.
+func placeOf(template *sizing.TemplateRoom, shapes int) string {
+	coexists, preempts := len(template.CoexistsOn), len(template.PreemptsOn)
+	switch {
+	case coexists == shapes:
+		return "fits beside it"
+	case preempts == 0:
+		return "does not fit"
+	case coexists > 0 && preempts == shapes:
+		return "fits beside it on " + strings.Join(template.CoexistsOn, ", ") + ", in its place elsewhere"
+	case preempts == shapes:
+		return "fits in its place"
+	case coexists > 0:
+		return "fits on " + strings.Join(template.PreemptsOn, ", ") + ", beside it on " + strings.Join(template.CoexistsOn, ", ")
+	default:
+		return "fits in its place on " + strings.Join(template.PreemptsOn, ", ")
+	}
+}
+
+func (t *sizeTable) autoscaling(a *autoscalingReport) {
+	t.line("")
+	t.line(fmt.Sprintf("CPA, with %s that no placeholder holds", counted(a.OtherNodes, "node")))
+	rows := [][]string{{"  RATIO", "SETTLES AT", "MEANING"}}
+	for _, r := range a.Ratios {
+		ratio := fmt.Sprintf("  nodesPerReplica %g", r.Linear.NodesPerReplica)
+		if r.Linear.CoresPerReplica > 0 {
+			ratio = fmt.Sprintf("  coresPerReplica %g", r.Linear.CoresPerReplica)
+		}
+		rows = append(rows, []string{ratio, counted(r.Replicas, "placeholder"), r.Meaning})
+	}
+	t.table(rows)
+	least := "nodesPerReplica 1"
+	if !a.CoresPerNode.IsZero() {
+		least += " or coresPerReplica " + fmt.Sprintf("%g", a.CoresPerNode.AsApproximateFloat64())
+	}
+	t.wrapped("  ", "With "+least+" or less each placeholder's node calls for the next one, up to max.")
+}
+
+func (t *sizeTable) problems(p *poolReport) {
+	for _, problem := range p.Problems {
+		t.wrapped("Note: ", problem)
+	}
+}
+
+func (t *sizeTable) verdict(p *poolReport) {
+	plan := p.configured()
+	if plan.Works {
+		t.line(fmt.Sprintf("VERDICT: %s works.", plan.Mode))
+		return
+	}
+	advice := ""
+	for _, other := range p.Placeholders {
+		if other.Works {
+			advice = fmt.Sprintf(" %s would work.", other.Mode)
+		}
+	}
+	t.line(fmt.Sprintf("VERDICT: %s cannot work, see ! above.%s", plan.Mode, advice))
+}
+
+func (t *sizeTable) line(text string) { t.WriteString(text + "\n") }
+
+// table aligns the columns of the rows.
+func (t *sizeTable) table(rows [][]string) {
+	w := tabwriter.NewWriter(&t.Builder, 0, 0, 3, ' ', 0)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(w, strings.Join(row, "\t")) // a strings.Builder takes everything
+	}
+	_ = w.Flush()
+}
+
+// wrapped writes text behind the head, with lines of at most width where words allow; the lines that follow are indented.
+func (t *sizeTable) wrapped(head, text string) {
+	line := head
+	indent := strings.Repeat(" ", len(head)-len(strings.TrimLeft(head, " "))+2)
+	first := true
+	for _, word := range strings.Fields(text) {
+		switch {
+		case first:
+			line += word
+		case len([]rune(line))+1+len([]rune(word)) > width:
+			t.line(line)
+			line = indent + word
+		default:
+			line += " " + word
+		}
+		first = false
+	}
+	t.line(line)
+}

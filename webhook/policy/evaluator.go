@@ -100,6 +100,7 @@ func (e *Evaluator) Mutate(o *Object) placement.Patch {
 // Check returns the findings about the Object in the order of the table.
 func (e *Evaluator) Check(o *Object) []Finding {
 	var findings []Finding
+	o.judged = judged{}
 	actions := e.actionsOf(o)
 	for i, rule := range table {
 		if !e.applies(rule, actions[i], o) {

@@ -26,9 +26,16 @@ type roomFor struct {
 }
 
 // room judges the object's effective request against the shapes of its pool. The object has a pool.
-func (o *Object) room() roomFor {
+func (o *Object) room() *roomFor {
+	if o.judged.room == nil {
+		o.judged.room = o.findRoom()
+	}
+	return o.judged.room
+}
+
+func (o *Object) findRoom() *roomFor {
 	sizes := o.sizes.Pool(o.Pool.Config.Name)
-	r := roomFor{request: sizing.Request(o.Spec, o.Namespace, o.facts), unknown: sizes.Unknown}
+	r := &roomFor{request: o.request(), unknown: sizes.Unknown}
 	seen := map[string]bool{}
 	for _, shape := range sizes.Shapes {
 		seen[shape.InstanceType] = true

@@ -38,6 +38,33 @@ type Object struct {
 	facts  *cluster.Snapshot
 	config *config.WarmPoolConfiguration
 	sizes  *sizing.Sizes
+
+	// judged is what several rules ask about the object as it is; Check starts it anew.
+	judged judged
+}
+
+// judged is found out at the first question.
+type judged struct {
+	fit     *placement.Fit
+	request corev1.ResourceList
+	room    *roomFor
+}
+
+// fit says how the object's node selection stands to its pool, which it has.
+func (o *Object) fit() placement.Fit {
+	if o.judged.fit == nil {
+		fit := o.Pool.Fit(o.Spec)
+		o.judged.fit = &fit
+	}
+	return *o.judged.fit
+}
+
+// request is the object's effective request.
+func (o *Object) request() corev1.ResourceList {
+	if o.judged.request == nil {
+		o.judged.request = sizing.Request(o.Spec, o.Namespace, o.facts)
+	}
+	return o.judged.request
 }
 
 // Pod makes the Object of a Workspace pod. namespace is the request's: pods from controllers carry none.

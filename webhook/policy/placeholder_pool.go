@@ -51,7 +51,7 @@ func notOffered(pool *placement.Pool, accelerators []string) []string {
 }
 
 func checkPinned(o *Object) []Finding {
-	fit := o.Pool.Fit(o.Spec)
+	fit := o.fit()
 	label := poolRequirement(o.Pool)
 	var findings []Finding
 	for _, x := range fit.Excluded {

@@ -35,7 +35,7 @@ func checkPullRequest(o *Object) []Finding {
 			without.InitContainers = append(without.InitContainers, o.Spec.InitContainers[i])
 		}
 	}
-	full, main := sizing.Request(o.Spec, o.Namespace, o.facts), sizing.Request(&without, o.Namespace, o.facts)
+	full, main := o.request(), sizing.Request(&without, o.Namespace, o.facts)
 	var names []corev1.ResourceName
 	for name, quantity := range full {
 		if quantity.Cmp(main[name]) > 0 {

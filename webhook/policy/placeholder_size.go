@@ -25,7 +25,7 @@ var placeholderSize = &Rule{
 }
 
 func checkPlaceholderSize(o *Object) []Finding {
-	if o.Pool == nil || o.Pool.Fit(o.Spec).Conflict {
+	if o.Pool == nil || o.fit().Conflict {
 		return nil
 	}
 	path := o.specPath("containers")
@@ -34,17 +34,17 @@ func checkPlaceholderSize(o *Object) []Finding {
 	case r.unknown != "":
 		return []Finding{notVerified(path, "sizing: "+r.unknown)}
 	case len(r.fails) == 0:
-		return unverifiedFit(o, &r)
+		return unverifiedFit(o, r)
 	case len(r.fits) > 0:
-		return []Finding{partlyFits(o, &r)}
+		return []Finding{partlyFits(o, r)}
 	case len(r.unseen) > 0:
-		findings := shortfallFindings(o, &r)
+		findings := shortfallFindings(o, r)
 		for i := range findings {
 			findings[i] = findings[i].atMostWarn().milder(SeverityWarning)
 		}
-		return append(findings, notVerified(path, unseenText(&r)))
+		return append(findings, notVerified(path, unseenText(r)))
 	default:
-		return shortfallFindings(o, &r)
+		return shortfallFindings(o, r)
 	}
 }
 

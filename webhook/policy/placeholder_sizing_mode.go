@@ -24,7 +24,7 @@ var placeholderSizingMode = &Rule{
 }
 
 func checkSizingMode(o *Object) []Finding {
-	if o.Pool == nil || len(o.Pool.Config.Templates) == 0 || o.Pool.Fit(o.Spec).Conflict {
+	if o.Pool == nil || len(o.Pool.Config.Templates) == 0 || o.fit().Conflict {
 		return nil
 	}
 	path := o.specPath("containers")

@@ -33,7 +33,7 @@ func fillTolerations(o *Object, patch *placement.Patch) {
 // checkTolerations serves placeholders and Workspace pods. Of an object that excludes its pool nothing is said here:
 // it needs no toleration of taints that it never meets.
 func checkTolerations(o *Object) []Finding {
-	if o.Pool == nil || o.Pool.Fit(o.Spec).Conflict {
+	if o.Pool == nil || o.fit().Conflict {
 		return nil
 	}
 	path := o.specPath("tolerations")

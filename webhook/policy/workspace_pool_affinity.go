@@ -30,7 +30,7 @@ func checkWorkspaceAffinity(o *Object) []Finding {
 	if o.Pool == nil {
 		return nil
 	}
-	fit := o.Pool.Fit(o.Spec)
+	fit := o.fit()
 	if fit.Conflict || fit.Pinned || !fit.Unrestricted && len(fit.Loose) == 0 {
 		return nil
 	}

@@ -32,7 +32,7 @@ func checkWorkspaceConflict(o *Object) []Finding {
 			fmt.Sprintf("%s; taken for pool %s", o.Problem, o.Pool.Config.Name)).
 			withFix("Correct or remove the Workspace's label "+placement.PoolLabel+".").atMostWarn())
 	}
-	fit := o.Pool.Fit(o.Spec)
+	fit := o.fit()
 	for _, x := range fit.Excluded {
 		switch {
 		case fit.Conflict:

@@ -13,7 +13,7 @@ var workspaceSize = &Rule{
 	Action:   config.Warn,
 	Severity: SeverityWarning,
 	check: func(o *Object) []Finding {
-		if o.Pool == nil || o.Pool.Fit(o.Spec).Conflict {
+		if o.Pool == nil || o.fit().Conflict {
 			return nil
 		}
 		r := o.room()
@@ -23,9 +23,9 @@ var workspaceSize = &Rule{
 		case len(r.fits) > 0:
 			return nil
 		case len(r.unseen) > 0:
-			return []Finding{notVerified(o.specPath("containers"), unseenText(&r)).atMostAudit()}
+			return []Finding{notVerified(o.specPath("containers"), unseenText(r)).atMostAudit()}
 		default:
-			return shortfallFindings(o, &r)
+			return shortfallFindings(o, r)
 		}
 	},
 }

@@ -86,19 +86,29 @@ func (e *Evaluator) Placeholder(d *appsv1.Deployment, namespace string) *Object 
 		Subject: PlaceholderDeployment, Deployment: &shallow, Namespace: namespace, Name: d.Name,
 		Choice: e.pools.ForPlaceholder(d),
 		Meta:   &template.ObjectMeta, Spec: &template.Spec,
-		path: field.NewPath("spec", "template"), pointer: "/spec/template",
+		path: templatePath, pointer: "/spec/template",
 		facts: e.facts, config: e.config, sizes: e.sizes,
 	}
 }
 
 // specPath is the field path of the pod spec or of a part of it.
 func (o *Object) specPath(parts ...string) *field.Path {
-	path := o.path.Child("spec")
+	path := podSpecPath
+	if o.Deployment != nil {
+		path = templateSpecPath
+	}
 	for _, part := range parts {
 		path = path.Child(part)
 	}
 	return path
 }
+
+// Paths that every judgement needs; a Path is never changed.
+var (
+	podSpecPath      = field.NewPath("spec")
+	templatePath     = field.NewPath("spec", "template")
+	templateSpecPath = templatePath.Child("spec")
+)
 
 // specPointer is the JSON pointer of the pod spec.
 func (o *Object) specPointer() string { return o.pointer + "/spec" }

@@ -185,11 +185,18 @@ func (t *sizeTable) problems(p *poolReport) {
 
 func (t *sizeTable) verdict(p *poolReport) {
 	plan := p.configured()
-	if plan.Works {
+	switch {
+	case plan.Works && len(p.Problems) > 0:
+		t.line(fmt.Sprintf("VERDICT: %s works as far as is known, see the notes above.", plan.Mode))
+		return
+	case plan.Works:
 		t.line(fmt.Sprintf("VERDICT: %s works.", plan.Mode))
 		return
 	}
 	advice := ""
+	if len(p.Shapes) > 1 {
+		advice = " Give each instance type a pool of its own."
+	}
 	for _, other := range p.Placeholders {
 		if other.Works {
 			advice = fmt.Sprintf(" %s would work.", other.Mode)

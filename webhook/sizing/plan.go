@@ -15,7 +15,8 @@ var (
 	// recommended is a placeholder that Workspaces start beside.
 	recommended = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("8Gi")}
 	// least is what the shipped pre-pull container asks for: a smaller placeholder would not count as less.
-	least = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	least     = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	oneDevice = *resource.NewQuantity(1, resource.DecimalSI)
 	// cpuAndMemory are what every placeholder holds, and every Workspace needs.
 	cpuAndMemory = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 )
@@ -113,8 +114,9 @@ func (p *planner) smallest(name corev1.ResourceName) (*Shape, resource.Quantity)
 // coexist is the recommended placeholder, or the largest smaller one beside which all default Workspaces have room.
 func (p *planner) coexist() *Plan {
 	plan, request := p.newPlan(config.Coexist), corev1.ResourceList{}
+	device, crowded := p.deviceToShare()
 	for _, name := range cpuAndMemory {
-		want, template, shape := p.mostBesideAll(name)
+		want, template, shape := p.mostBesideAll(name, crowded)
 		if want.Cmp(least[name]) < 0 {
 			plan.fault("%s leaves %s %s for a placeholder%s, which takes %s at least",
 				shape.NameAmong(p.shapes), name, want.String(), besideA(template), quantityOf(least, name))
@@ -127,13 +129,23 @@ func (p *planner) coexist() *Plan {
 		}
 	}
 	plan.Request = request
-	p.finish(plan, p.holdOne(plan))
+	switch {
+	case !p.hasDevices:
+	case device == "":
+		plan.noDevice()
+	case request != nil:
+		request[device] = oneDevice
+	}
+	for _, shape := range crowded {
+		plan.fault("%s has only one %s, which the placeholder holds: no Workspace can coexist; use Exclusive", shape.NameAmong(p.shapes), device)
+	}
+	p.finish(plan, crowded)
 	return plan
 }
 
 // mostBesideAll is the recommended quantity, or the smaller one that the default Workspaces leave, and which template on
-// which shape leaves no more. What has no room even on an empty node has none beside anything and does not count.
-func (p *planner) mostBesideAll(name corev1.ResourceName) (most resource.Quantity, template string, where *Shape) {
+// which shape leaves no more. A template does not count where it has no room even on an empty node, or on crowded shapes.
+func (p *planner) mostBesideAll(name corev1.ResourceName, crowded []*Shape) (most resource.Quantity, template string, where *Shape) {
 	most = recommended[name].DeepCopy()
 	for _, shape := range p.shapes {
 		offer, known := shape.Offers[name]
@@ -146,7 +158,7 @@ func (p *planner) mostBesideAll(name corev1.ResourceName) (most resource.Quantit
 		for _, t := range p.templates {
 			left := offer.Available.DeepCopy()
 			left.Sub(t.Default[name])
-			if left.Cmp(most) < 0 && Fits(t.Default, shape.Available()) {
+			if left.Cmp(most) < 0 && Fits(t.Default, shape.Available()) && !slices.Contains(crowded, shape) {
 				most, template, where = left, t.Name, shape
 			}
 		}
@@ -166,34 +178,21 @@ func quantityOf(list corev1.ResourceList, name corev1.ResourceName) string {
 	return quantity.String()
 }
 
-// holdOne adds one accelerator to the request, of the kind that there is most of, and tells on which shapes that was the
-// only one: there nothing can coexist.
-func (p *planner) holdOne(plan *Plan) (crowded []*Shape) {
-	if !p.hasDevices {
-		return nil
-	}
-	var most corev1.ResourceName
-	var count resource.Quantity
+// deviceToShare is the accelerator that there is most of, of which a placeholder holds one; empty: there is none. On
+// crowded shapes that is the only one.
+func (p *planner) deviceToShare() (device corev1.ResourceName, crowded []*Shape) {
+	var most resource.Quantity
 	for _, name := range p.devices {
-		if _, available := p.smallest(name); most == "" || available.Cmp(count) > 0 {
-			most, count = name, available
+		if _, available := p.smallest(name); available.Cmp(most) > 0 {
+			device, most = name, available
 		}
 	}
-	if count.Sign() <= 0 {
-		plan.noDevice()
-		return nil
-	}
-	one := *resource.NewQuantity(1, resource.DecimalSI)
-	if plan.Request != nil {
-		plan.Request[most] = one
-	}
 	for _, shape := range p.shapes {
-		if offer, known := shape.Offers[most]; known && offer.Available.Cmp(one) <= 0 {
-			plan.fault("%s has only one %s, which the placeholder holds: no Workspace can coexist; use Exclusive", shape.NameAmong(p.shapes), most)
+		if offer, known := shape.Offers[device]; known && offer.Available.Cmp(oneDevice) <= 0 {
 			crowded = append(crowded, shape)
 		}
 	}
-	return crowded
+	return device, crowded
 }
 
 // exclusive is a placeholder that fills the smallest node.

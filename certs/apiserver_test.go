@@ -97,7 +97,7 @@ func (i *install) checkOwnership(t *testing.T) {
 	} {
 		owned := map[string]json.RawMessage{}
 		for _, entry := range objects[n].GetManagedFields() {
-			owned[entry.Manager] = entry.FieldsV1.Raw
+			owned[entry.Manager] = entry.FieldsV1.GetRawBytes()
 		}
 		require.Contains(t, owned, fieldManager)
 		require.JSONEq(t, want, string(owned[fieldManager]))

@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,7 +78,7 @@ func addCABundle(mgr manager.Manager, opts Options) (*atomic.Pointer[x509.Certif
 	})
 	return &r.trusted, builder.ControllerManagedBy(mgr).
 		Named("ca-bundle").
-		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
+		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
 		WithLogConstructor(func(*reconcile.Request) logr.Logger { return logger(mgr) }).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Secret{}, enqueue)).
 		WatchesRawSource(source.Kind[client.Object](objects, &admissionv1.MutatingWebhookConfiguration{}, enqueue)).

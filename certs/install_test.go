@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -198,7 +197,7 @@ func (i *install) start(t *testing.T, change ...func(*Certs)) (string, func() er
 		Logger:                  logr.Discard(),
 		Metrics:                 server.Options{BindAddress: "0"},
 		WebhookServer:           webhook.NewServer(options),
-		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller:              config.Controller{SkipNameValidation: new(true)},
 		LeaderElection:          true,
 		LeaderElectionID:        "warmpool",
 		LeaderElectionNamespace: i.Namespace,

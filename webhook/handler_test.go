@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,9 +39,7 @@ func review(t testing.TB, object string, override map[string]any) []byte {
 		kind = map[string]any{"group": "apps", "version": "v1", "kind": "Deployment"}
 	}
 	request := map[string]any{"uid": "u-1", "kind": kind, "namespace": "team-a", "operation": "CREATE", "object": content}
-	for key, value := range override {
-		request[key] = value
-	}
+	maps.Copy(request, override)
 	body, err := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
 	require.NoError(t, err)
 	return body

@@ -57,7 +57,9 @@ func beParent() error {
 	for _, child := range c.children {
 		line += fmt.Sprintf(" %d", child.cmd.Process.Pid)
 	}
-	fmt.Println(line)
+	if _, err := fmt.Fprintln(os.Stdout, line); err != nil {
+		return err
+	}
 	select {}
 }
 

@@ -78,7 +78,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 			if settled == nil {
 				settled = time.After(settleTime)
 			}
-		case <-errs:
+		case <-errs: //nolint:errcheck // the poll does what is left to do
 			// Events were lost, perhaps ours; the poll finds the change.
 		case <-settled:
 			settled = nil

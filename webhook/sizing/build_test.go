@@ -24,7 +24,7 @@ func list(s string) corev1.ResourceList {
 		return nil
 	}
 	all := corev1.ResourceList{}
-	for _, entry := range strings.Fields(s) {
+	for entry := range strings.FieldsSeq(s) {
 		name, quantity, _ := strings.Cut(entry, "=")
 		all[corev1.ResourceName(name)] = resource.MustParse(quantity)
 	}

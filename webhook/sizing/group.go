@@ -171,7 +171,7 @@ func order(quantity resource.Quantity, node string) ([]byte, bool) {
 	if quantity.Sign() < 0 || quantity.Cmp(absurd) >= 0 {
 		return nil, false
 	}
-	return append(binary.BigEndian.AppendUint64(nil, uint64(quantity.MilliValue())), node...), true
+	return append(binary.BigEndian.AppendUint64(nil, uint64(quantity.MilliValue())), node...), true //nolint:gosec // not negative
 }
 
 // smallest is the node that has least of the resource. A device plugin that starts anew says 0 for a while: as long as

@@ -32,7 +32,7 @@ func TestAvailableIsAllocatableWithoutDaemonSets(t *testing.T) {
 	require.Len(t, short, 1, "memory fits")
 	s := short[0]
 	assert.Equal(t, corev1.ResourceCPU, s.Resource)
-	assert.Equal(t, "7500m 7910m 450m 7460m", s.Requested.String()+" "+s.Allocatable.String()+" "+s.Offer.Daemons.String()+" "+s.Available.String())
+	assert.Equal(t, "7500m 7910m 450m 7460m", s.Requested.String()+" "+s.Allocatable.String()+" "+s.Daemons.String()+" "+s.Available.String())
 	assert.Equal(t, "ip-10-0-0-7", s.Node)
 	assert.Equal(t, []string{"kube-system/aws-node", "kube-system/kube-proxy", "monitoring/a"}, names(s.Largest))
 	assert.Equal(t, "m5.2xlarge", shape.String())

@@ -205,7 +205,7 @@ func (t *sizeTable) verdict(p *poolReport) {
 	t.line(fmt.Sprintf("VERDICT: %s cannot work, see ! above.%s", plan.Mode, advice))
 }
 
-func (t *sizeTable) line(text string) { t.WriteString(text + "\n") }
+func (t *sizeTable) line(text string) { _, _ = t.WriteString(text + "\n") }
 
 // table aligns the columns of the rows.
 func (t *sizeTable) table(rows [][]string) {
@@ -221,7 +221,7 @@ func (t *sizeTable) wrapped(head, text string) {
 	line := head
 	indent := strings.Repeat(" ", len(head)-len(strings.TrimLeft(head, " "))+2)
 	first := true
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		switch {
 		case first:
 			line += word

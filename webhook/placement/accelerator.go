@@ -52,7 +52,7 @@ func (p *Pools) Accelerators(spec *corev1.PodSpec) []string {
 	var names []string
 	collect := func(list corev1.ResourceList) {
 		for name, quantity := range list {
-			if p.isAccelerator(string(name)) && quantity.Sign() > 0 && !slices.Contains(names, string(name)) {
+			if p.isAccelerator(string(name)) && quantity.Sign() > 0 {
 				names = append(names, string(name))
 			}
 		}
@@ -64,7 +64,7 @@ func (p *Pools) Accelerators(spec *corev1.PodSpec) []string {
 		}
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 func (p *Pools) isAccelerator(name string) bool {

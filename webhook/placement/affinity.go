@@ -3,7 +3,6 @@ package placement
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -48,7 +47,7 @@ func (e Exclusion) Field() string {
 // labels that the pool's NodePools do not mention, and matchFields, exclude nothing.
 func (p *Pool) Fit(spec *corev1.PodSpec) Fit {
 	var fit Fit
-	selector := selectorRequirements(spec.NodeSelector)
+	selector := p.selector(spec)
 	if key, ok := p.admits(selector); !ok {
 		return Fit{Conflict: true, Excluded: []Exclusion{{Term: -1, Key: key}}}
 	}
@@ -108,24 +107,29 @@ func (p *Pool) admits(requirements []corev1.NodeSelectorRequirement) (key string
 	return key, false
 }
 
+// selector is the part of the nodeSelector that the pool's NodePools say something about, as requirements by key.
+func (p *Pool) selector(spec *corev1.PodSpec) []corev1.NodeSelectorRequirement {
+	if len(spec.NodeSelector) == 0 {
+		return nil
+	}
+	var known []corev1.NodeSelectorRequirement
+	for _, o := range p.offers {
+		for _, key := range o.keys {
+			value, asked := spec.NodeSelector[key]
+			if asked && !slices.ContainsFunc(known, func(r corev1.NodeSelectorRequirement) bool { return r.Key == key }) {
+				known = append(known, in(key, value))
+			}
+		}
+	}
+	return known
+}
+
 // both joins two lists; neither may be changed afterwards.
 func both(a, b []corev1.NodeSelectorRequirement) []corev1.NodeSelectorRequirement {
 	if len(a) == 0 {
 		return b
 	}
 	return append(slices.Clip(a), b...)
-}
-
-func selectorRequirements(selector map[string]string) []corev1.NodeSelectorRequirement {
-	if len(selector) == 0 {
-		return nil
-	}
-	requirements := make([]corev1.NodeSelectorRequirement, 0, len(selector))
-	for key, value := range selector {
-		requirements = append(requirements, in(key, value))
-	}
-	slices.SortFunc(requirements, func(a, b corev1.NodeSelectorRequirement) int { return strings.Compare(a.Key, b.Key) })
-	return requirements
 }
 
 // requiredNodeSelectorTerms is nil when there is no required node affinity.

@@ -179,3 +179,15 @@ func names(pools []*Pool) string {
 	}
 	return strings.Join(list, ", ")
 }
+
+func selectorRequirements(selector map[string]string) []corev1.NodeSelectorRequirement {
+	if len(selector) == 0 {
+		return nil
+	}
+	requirements := make([]corev1.NodeSelectorRequirement, 0, len(selector))
+	for key, value := range selector {
+		requirements = append(requirements, in(key, value))
+	}
+	slices.SortFunc(requirements, func(a, b corev1.NodeSelectorRequirement) int { return strings.Compare(a.Key, b.Key) })
+	return requirements
+}

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -12,12 +13,12 @@ import (
 // offer is what one NodePool (or one value of a node label) says about the labels of its nodes.
 // A key that it does not mention is open: nothing is concluded from it.
 type offer struct {
-	name  string
 	byKey map[string][]corev1.NodeSelectorRequirement
+	keys  []string // of byKey, sorted
 }
 
 func offerOf(np *cluster.NodePool) offer {
-	o := offer{name: np.Name, byKey: map[string][]corev1.NodeSelectorRequirement{}}
+	o := offer{byKey: map[string][]corev1.NodeSelectorRequirement{}}
 	for key, value := range np.Labels {
 		o.byKey[key] = append(o.byKey[key], in(key, value))
 	}
@@ -25,6 +26,7 @@ func offerOf(np *cluster.NodePool) offer {
 		o.byKey[r.Key] = append(o.byKey[r.Key], r)
 	}
 	o.byKey[NodePoolLabel] = []corev1.NodeSelectorRequirement{in(NodePoolLabel, np.Name)}
+	o.keys = slices.Sorted(maps.Keys(o.byKey))
 	return o
 }
 
@@ -39,16 +41,20 @@ func (o offer) sets(r corev1.NodeSelectorRequirement) bool {
 		satisfiable(r.Key, own, []corev1.NodeSelectorRequirement{r})
 }
 
-// admits tells whether a node of the offer can satisfy all requirements; if not, key is the first label that excludes it.
+// admits tells whether a node of the offer can satisfy all requirements; if not, key is the first label, in their order,
+// that excludes it. It costs the offer's labels times the requirements, however many there are of one label.
 func (o offer) admits(requirements []corev1.NodeSelectorRequirement) (key string, ok bool) {
-	for i := range requirements {
-		key := requirements[i].Key
-		if own, known := o.byKey[key]; known && !satisfiable(key, own, requirements) {
+	for _, key := range o.keys {
+		asked := slices.ContainsFunc(requirements, func(r corev1.NodeSelectorRequirement) bool { return r.Key == key })
+		if asked && !satisfiable(key, o.byKey[key], requirements) {
 			return key, false
 		}
 	}
 	return "", true
 }
+
+// maxComparisons bounds the work on one label; where there would be more, nothing is concluded.
+const maxComparisons = 1 << 22
 
 // satisfiable tells whether one label can satisfy all requirements on its key in both lists. Where none of them lists
 // its values, the answer is yes unless presence itself is contradicted: nothing is denied on a guess.
@@ -70,7 +76,7 @@ func satisfiable(key string, own, asked []corev1.NodeSelectorRequirement) bool {
 		}) == nil
 	}
 	listed := some(func(r *corev1.NodeSelectorRequirement) bool { return r.Operator == corev1.NodeSelectorOpIn })
-	if listed == nil {
+	if listed == nil || len(listed.Values)*(len(own)+len(asked)) > maxComparisons {
 		return true
 	}
 	return slices.ContainsFunc(listed.Values, func(value string) bool {
@@ -157,7 +163,7 @@ func (p *Pool) AdmittedInstanceTypes(spec *corev1.PodSpec) []string {
 }
 
 func (p *Pool) admitsInstanceType(spec *corev1.PodSpec, instanceType string) bool {
-	selector := append(selectorRequirements(spec.NodeSelector), in(corev1.LabelInstanceTypeStable, instanceType))
+	selector := append(p.selector(spec), in(corev1.LabelInstanceTypeStable, instanceType))
 	terms := requiredNodeSelectorTerms(spec)
 	if terms == nil {
 		_, ok := p.admits(selector)

@@ -132,7 +132,7 @@ func (p *Pool) addMissingOffers() {
 		one := p.Requirement
 		one.Values = []string{value}
 		if !slices.ContainsFunc(p.offers, func(o offer) bool { return o.sets(one) }) {
-			p.offers = append(p.offers, offer{name: value, byKey: map[string][]corev1.NodeSelectorRequirement{one.Key: {one}}})
+			p.offers = append(p.offers, offer{byKey: map[string][]corev1.NodeSelectorRequirement{one.Key: {one}}, keys: []string{one.Key}})
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (s *surroundings) readFolder() (*config.WarmPoolConfiguration, *cluster.Sna
 		return nil, nil, fmt.Errorf("read --cluster: %w", err)
 	}
 	for _, object := range objects {
-		if object.GetAPIVersion() == "v1" && object.GetKind() == "ConfigMap" && object.GetName() == lastseen.Name && object.GetNamespace() == ownNamespace {
+		if isOwnConfigMap(object, lastseen.Name) {
 			configMap, err := manifest.Typed[corev1.ConfigMap](object)
 			if err != nil {
 				return nil, nil, err
@@ -117,6 +117,7 @@ func (s *surroundings) configFrom(cluster func() ([]byte, error)) (*config.WarmP
 }
 
 // configIn finds the configuration among the objects of a folder: written as such, or in the ConfigMap that serve uses.
+// A ConfigMap of the same name in another namespace is none: serve would not read it.
 func configIn(objects []manifest.Object) ([]byte, error) {
 	var found []byte
 	var where string
@@ -128,7 +129,7 @@ func configIn(objects []manifest.Object) ([]byte, error) {
 			if data, err = yaml.Marshal(object.Object); err != nil {
 				return nil, fmt.Errorf("%s: %w", object, err)
 			}
-		case object.GetAPIVersion() == "v1" && object.GetKind() == "ConfigMap" && object.GetName() == configMapName:
+		case isOwnConfigMap(object, configMapName):
 			configMap, err := manifest.Typed[corev1.ConfigMap](object)
 			if err != nil {
 				return nil, err
@@ -143,6 +144,11 @@ func configIn(objects []manifest.Object) ([]byte, error) {
 		found, where = data, object.String()
 	}
 	return found, nil
+}
+
+// isOwnConfigMap tells whether the object is warmpool's own ConfigMap of that name.
+func isOwnConfigMap(object manifest.Object, name string) bool {
+	return object.GetAPIVersion() == "v1" && object.GetKind() == "ConfigMap" && object.GetName() == name && object.GetNamespace() == ownNamespace
 }
 
 // warnExpired says on standard error which exemptions no longer apply.

@@ -1,5 +1,6 @@
 // Command warmpool keeps warm pools of Kubernetes nodes working: as admission webhooks in the cluster (serve), and on
-// the command line over manifests (admit).
+// the command line over manifests or a live cluster: what the webhooks would answer (admit), which placeholders fit the
+// nodes (size) and what is checked (rules).
 package main
 
 import (

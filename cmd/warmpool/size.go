@@ -126,7 +126,7 @@ func reportSizes(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, poo
 		return nil, err
 	}
 	held := heldNodes(evaluator, facts)
-	report := &sizeReport{}
+	report := &sizeReport{namespace: cfg.Placeholders.Namespace}
 	for _, pool := range pools {
 		report.Pools = append(report.Pools, reportPool(evaluator, pool, sizes.Pool(pool.Name), held[pool.Name]))
 	}

@@ -13,7 +13,6 @@ import (
 // The shipped placeholders: one Deployment a pool, with the container that holds the resources.
 const (
 	placeholderPrefix    = "spaces-placeholder-"
-	placeholderNamespace = "overprovisioning"
 	placeholderContainer = "pause"
 )
 
@@ -25,7 +24,7 @@ func printSizePatches(out io.Writer, report *sizeReport) error {
 		if plan == nil || plan.Request == nil {
 			continue
 		}
-		document, err := yaml.Marshal(sizePatch(pool.Name, plan.Request))
+		document, err := yaml.Marshal(sizePatch(report.namespace, pool.Name, plan.Request))
 		if err != nil {
 			return err
 		}
@@ -38,10 +37,10 @@ func printSizePatches(out io.Writer, report *sizeReport) error {
 	return err
 }
 
-func sizePatch(pool string, request corev1.ResourceList) map[string]any {
+func sizePatch(namespace, pool string, request corev1.ResourceList) map[string]any {
 	return map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": map[string]any{"name": placeholderPrefix + pool, "namespace": placeholderNamespace},
+		"metadata": map[string]any{"name": placeholderPrefix + pool, "namespace": namespace},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
 			"name":      placeholderContainer,
 			"resources": map[string]any{"requests": request, "limits": request},

@@ -18,6 +18,8 @@ import (
 // sizeReport is what size prints in JSON and YAML. Quantities are exact, as strings.
 type sizeReport struct {
 	Pools []*poolReport `json:"pools"`
+	// namespace is that of the placeholders.
+	namespace string
 }
 
 // poolReport is one pool. Missing and Fix say why it could not be sized; Shapes and what follows are then absent.

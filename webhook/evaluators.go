@@ -32,29 +32,35 @@ type Evaluators struct {
 // Current is the Evaluator in force; nil until both configuration and facts are there.
 func (s *Evaluators) Current() *policy.Evaluator { return s.current.Load() }
 
-// Configure puts a validated configuration in force.
+// Configure puts a validated configuration in force; after an error the one before stays.
 func (s *Evaluators) Configure(cfg *config.WarmPoolConfiguration) error {
-	return s.update(func() { s.config, s.sizes = cfg, sizing.NewTracker(cfg) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.build(cfg, sizing.NewTracker(cfg))
 }
 
 // Observe puts a Snapshot in force.
 func (s *Evaluators) Observe(facts *cluster.Snapshot) error {
-	return s.update(func() { s.facts = facts })
-}
-
-func (s *Evaluators) update(change func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	change()
-	if s.config == nil || s.facts == nil {
+	s.facts = facts
+	return s.build(s.config, s.sizes)
+}
+
+// build makes the Evaluator for a configuration, with a Tracker of it, and the facts, and puts all of them in force
+// together. There is nothing to build while one is missing.
+func (s *Evaluators) build(cfg *config.WarmPoolConfiguration, tracker *sizing.Tracker) error {
+	if cfg == nil || s.facts == nil {
+		s.config, s.sizes = cfg, tracker
 		return nil
 	}
 	now := time.Now()
-	sizes := s.sizes.Update(s.facts)
-	evaluator, err := policy.NewWithSizes(s.config, s.facts, sizes, now)
+	sizes := tracker.Update(s.facts)
+	evaluator, err := policy.NewWithSizes(cfg, s.facts, sizes, now)
 	if err != nil {
 		return fmt.Errorf("keep the rules as they were: %w", err)
 	}
+	s.config, s.sizes = cfg, tracker
 	s.current.Store(evaluator)
 	if s.Seen != nil {
 		s.Seen(sizes.Seen(s.facts))
@@ -62,9 +68,16 @@ func (s *Evaluators) update(change func()) error {
 	if s.expiry != nil {
 		s.expiry.Stop()
 	}
-	if next, ok := s.config.NextExpiry(now); ok {
+	if next, ok := cfg.NextExpiry(now); ok {
 		// The same inputs made an Evaluator just now, so they make one again.
-		s.expiry = time.AfterFunc(next.Sub(now), func() { _ = s.update(func() {}) })
+		s.expiry = time.AfterFunc(next.Sub(now), func() { _ = s.rebuild() })
 	}
 	return nil
+}
+
+// rebuild makes the Evaluator anew, for a later time.
+func (s *Evaluators) rebuild() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.build(s.config, s.sizes)
 }

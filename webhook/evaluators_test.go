@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"warmpool.sh/webhook"
 	"warmpool.sh/webhook/cluster"
@@ -28,6 +29,26 @@ func TestEvaluatorNeedsConfigurationAndFacts(t *testing.T) {
 	require.NotNil(t, first)
 	require.NoError(t, evaluators.Observe(facts))
 	assert.NotSame(t, first, evaluators.Current(), "an Evaluator is never changed, but replaced")
+}
+
+// A configuration that makes no Evaluator leaves everything as it was, the facts that come later too.
+func TestConfigurationThatCannotBeUsed(t *testing.T) {
+	good, facts := exampleInputs(t, "")
+	bad := *good
+	bad.Workspaces.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
+	bad.Pools = nil
+	var seen map[string][]*corev1.Node
+	evaluators := webhook.Evaluators{Seen: func(pools map[string][]*corev1.Node) { seen = pools }}
+	require.NoError(t, evaluators.Configure(good))
+	require.NoError(t, evaluators.Observe(facts))
+	first := evaluators.Current()
+
+	require.ErrorContains(t, evaluators.Configure(&bad), "Near")
+	assert.Same(t, first, evaluators.Current())
+	seen = nil
+	require.NoError(t, evaluators.Observe(facts))
+	assert.NotSame(t, first, evaluators.Current())
+	assert.NotEmpty(t, seen["gpu"], "the pools are still those of the good configuration")
 }
 
 // A sizing rule must follow the nodes, and whoever remembers them must be told of them.

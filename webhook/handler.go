@@ -57,8 +57,12 @@ type handler[T any] struct {
 func (h *handler[T]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if fault := recover(); fault != nil {
+			if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(fault) // the server's own way to hang up
+			}
 			h.countError()
-			h.log.Error(fmt.Errorf("panic: %v", fault), "admission failed", "webhook", h.name, "stack", string(debug.Stack()))
+			// Of what type only: the value may quote an object.
+			h.log.Error(fmt.Errorf("panic with a %T", fault), "admission failed", "webhook", h.name, "stack", string(debug.Stack()))
 			http.Error(w, "warmpool failed on this request; its log has the cause", http.StatusInternalServerError)
 		}
 	}()

@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -88,6 +90,23 @@ func TestPodIsPlaced(t *testing.T) {
 	  {"op":"add","path":"/spec/tolerations","value":[{"key":"nvidia.com/gpu","operator":"Exists","effect":"NoSchedule"}]}
 	]`, string(response.Patch))
 	assert.Empty(t, response.Warnings)
+}
+
+// A fault of warmpool's own is answered, and the log says nothing of the object that led to it.
+func TestPanic(t *testing.T) {
+	var log strings.Builder
+	logger := funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{})
+	failing := func(value any) http.Handler {
+		return webhook.Handlers(func() *policy.Evaluator { panic(value) }, logger)[webhook.PodsPath]
+	}
+	response := post(failing(errors.New("bad token hunter2")), "application/json", review(t, gpuPod, nil))
+	assert.Equal(t, http.StatusInternalServerError, response.Code)
+	assert.NotContains(t, response.Body.String()+log.String(), "hunter2")
+	assert.Contains(t, log.String(), "*errors.errorString")
+	assert.Contains(t, log.String(), "handler_test.go", "the stack")
+	assert.PanicsWithValue(t, http.ErrAbortHandler, func() {
+		post(failing(http.ErrAbortHandler), "application/json", review(t, gpuPod, nil))
+	}, "the server hangs up on it")
 }
 
 func TestWhatIsNotOursPasses(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 // The pods' labels are {app: ph, tier: warm}. What does not keep them apart is refused, and never repaired silently.
-func TestF05AntiAffinity(t *testing.T) {
+func TestAntiAffinity(t *testing.T) {
 	const host = `topologyKey: kubernetes.io/hostname, `
 	required := func(terms string) string { return `{requiredDuringSchedulingIgnoredDuringExecution: [` + terms + `]}` }
 	cases := []struct {
@@ -58,7 +58,7 @@ func TestF05AntiAffinity(t *testing.T) {
 }
 
 // The sample of the Kubernetes documentation, from which users start.
-func TestF05OfficialSample(t *testing.T) {
+func TestOfficialSample(t *testing.T) {
 	d := complete(t)
 	d.Spec.Selector.MatchLabels = map[string]string{"app.kubernetes.io/name": "capacity-placeholder"}
 	d.Spec.Template.Labels = map[string]string{"app.kubernetes.io/name": "capacity-placeholder"}

@@ -17,7 +17,7 @@ import (
 
 // Karpenter and jupyter-k8s may come later than warmpool: until then it serves by what it knows, and then it follows,
 // without a restart.
-func TestF45CRDsAbsentAtStart(t *testing.T) {
+func TestCRDsAbsentAtStart(t *testing.T) {
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })

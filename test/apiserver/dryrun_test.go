@@ -13,7 +13,7 @@ import (
 )
 
 // A dry run gives the answer of a real request, word for word, and leaves nothing: no object, no count, no Event.
-func TestF26DryRun(t *testing.T) {
+func TestDryRun(t *testing.T) {
 	u := newUser(t)
 	namespace := u.namespace(t)
 	good, bad := placeholder(t, "gpu-a", gpu), placeholder(t, "gpu-a", gpu)
@@ -64,7 +64,7 @@ func findings(t *testing.T) float64 {
 }
 
 // As kubectl diff and kubectl apply --dry-run=server --server-side ask.
-func TestF26ServerSideApply(t *testing.T) {
+func TestServerSideApply(t *testing.T) {
 	u := newUser(t)
 	namespace := u.namespace(t)
 	d := placeholder(t, "gpu-a", gpu)

@@ -21,7 +21,7 @@ import (
 	"warmpool.sh/webhook/config"
 )
 
-// Beside the example cluster: NodePools with taints that field cases are about.
+// Beside the example cluster: NodePools with the taints that tests are about.
 const moreNodePools = `
 {apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: cpu-a}, spec: {template: {spec: {NODECLASS, requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]}}}}
 ---

@@ -83,7 +83,7 @@ func reviewOf(kind, object string) string {
 
 const workspaceMeta = `"metadata":{"labels":{"` + workspaceLabel + `":"a"}}`
 
-func TestF45HostileRequests(t *testing.T) {
+func TestHostileRequests(t *testing.T) {
 	deep := strings.Repeat(`[`, 1_000_000)
 	cases := []struct {
 		name, method, path, contentType, body string
@@ -140,7 +140,7 @@ func TestF45HostileRequests(t *testing.T) {
 }
 
 // What is odd but well-formed is answered: a pod is never kept out, a placeholder is refused in words.
-func TestF45OddObjects(t *testing.T) {
+func TestOddObjects(t *testing.T) {
 	var many []corev1.Toleration
 	for i := range 20_000 {
 		many = append(many, corev1.Toleration{Key: fmt.Sprintf("example.com/t%d", i), Operator: corev1.TolerationOpExists})
@@ -180,7 +180,7 @@ func TestF45OddObjects(t *testing.T) {
 }
 
 // Many large requests at once, and some that never end, do not fill the memory.
-func TestF45ManyLargeRequests(t *testing.T) {
+func TestManyLargeRequests(t *testing.T) {
 	s := newStranger(warmpool.WebhookPort)
 	large := []byte(reviewOf("Pod", `{"x":"`+strings.Repeat("x", 6<<20)+`"}`))
 	var group errgroup.Group

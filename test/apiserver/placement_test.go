@@ -31,32 +31,32 @@ const (
 )
 
 var placementCases = []placementCase{
-	{name: "F31: no affinity at all", want: requiredTerm(gpuA)},
-	{name: "F31: empty node affinity", affinity: `{}`, want: requiredTerm(gpuA)},
-	{name: "F01: requirement is added to each term, in their order",
+	{name: "no affinity at all", want: requiredTerm(gpuA)},
+	{name: "empty node affinity", affinity: `{}`, want: requiredTerm(gpuA)},
+	{name: "requirement is added to each term, in their order",
 		affinity: terms(`{matchExpressions: [`+amd64+`]}`, `{matchExpressions: [`+disk+`]}`),
 		want:     terms(`{matchExpressions: [`+amd64+`, `+gpuA+`]}`, `{matchExpressions: [`+disk+`, `+gpuA+`]}`)},
-	{name: "F01: one of two terms has it", affinity: terms(`{matchExpressions: [`+disk+`]}`, `{matchExpressions: [`+gpuA+`]}`),
+	{name: "one of two terms has it", affinity: terms(`{matchExpressions: [`+disk+`]}`, `{matchExpressions: [`+gpuA+`]}`),
 		want: terms(`{matchExpressions: [`+disk+`, `+gpuA+`]}`, `{matchExpressions: [`+gpuA+`]}`)},
-	{name: "F01: a term with fields only", affinity: terms(`{matchFields: [{key: metadata.name, operator: In, values: [n1]}]}`),
+	{name: "a term with fields only", affinity: terms(`{matchFields: [{key: metadata.name, operator: In, values: [n1]}]}`),
 		want: terms(`{matchFields: [{key: metadata.name, operator: In, values: [n1]}], matchExpressions: [` + gpuA + `]}`)},
-	{name: "F01: an empty term matches nothing and stays so", affinity: terms(`{}`, `{matchExpressions: [`+disk+`]}`),
+	{name: "an empty term matches nothing and stays so", affinity: terms(`{}`, `{matchExpressions: [`+disk+`]}`),
 		want: terms(`{}`, `{matchExpressions: [`+disk+`, `+gpuA+`]}`)},
-	{name: "F02: preferred pool is not enough", affinity: `{` + heavy + `}`,
+	{name: "preferred pool is not enough", affinity: `{` + heavy + `}`,
 		want: `{` + heavy + `, requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [` + gpuA + `]}]}}`},
-	{name: "F02: preferred terms stay beside required ones",
+	{name: "preferred terms stay beside required ones",
 		affinity: `{` + heavy + `, requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [` + disk + `]}]}}`,
 		want:     `{` + heavy + `, requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [` + disk + `, ` + gpuA + `]}]}}`},
-	{name: "F33: several pools are narrowed to its own", affinity: requiredTerm(mixed), want: requiredTerm(mixed + `, ` + gpuA)},
-	{name: "F33: the pool in the nodeSelector", nodeSelector: map[string]string{"karpenter.sh/nodepool": "gpu-a"}},
-	{name: "F33: the pool in the nodeSelector and terms of other things", nodeSelector: map[string]string{"karpenter.sh/nodepool": "gpu-a"}, affinity: requiredTerm(disk)},
-	{name: "F33: the pool in the term", affinity: requiredTerm(disk + `, ` + gpuA)},
-	{name: "F33: nodeSelector of other things", nodeSelector: map[string]string{"kubernetes.io/arch": "amd64"}, want: requiredTerm(gpuA)},
-	{name: "F33: another pool in the nodeSelector", nodeSelector: map[string]string{"karpenter.sh/nodepool": "cpu-a"},
+	{name: "several pools are narrowed to its own", affinity: requiredTerm(mixed), want: requiredTerm(mixed + `, ` + gpuA)},
+	{name: "the pool in the nodeSelector", nodeSelector: map[string]string{"karpenter.sh/nodepool": "gpu-a"}},
+	{name: "the pool in the nodeSelector and terms of other things", nodeSelector: map[string]string{"karpenter.sh/nodepool": "gpu-a"}, affinity: requiredTerm(disk)},
+	{name: "the pool in the term", affinity: requiredTerm(disk + `, ` + gpuA)},
+	{name: "nodeSelector of other things", nodeSelector: map[string]string{"kubernetes.io/arch": "amd64"}, want: requiredTerm(gpuA)},
+	{name: "another pool in the nodeSelector", nodeSelector: map[string]string{"karpenter.sh/nodepool": "cpu-a"},
 		conflict: true, field: "spec.template.spec.nodeSelector"},
-	{name: "F33: another pool in the term", affinity: requiredTerm(other), conflict: true, field: nodeAffinityField + ".nodeSelectorTerms[0]"},
-	{name: "F33: its pool excluded", affinity: requiredTerm(notOur), conflict: true, field: nodeAffinityField + ".nodeSelectorTerms[0]"},
-	{name: "F33: its pool excluded by one of two terms", affinity: terms(`{matchExpressions: [`+notOur+`]}`, `{matchExpressions: [`+disk+`]}`),
+	{name: "another pool in the term", affinity: requiredTerm(other), conflict: true, field: nodeAffinityField + ".nodeSelectorTerms[0]"},
+	{name: "its pool excluded", affinity: requiredTerm(notOur), conflict: true, field: nodeAffinityField + ".nodeSelectorTerms[0]"},
+	{name: "its pool excluded by one of two terms", affinity: terms(`{matchExpressions: [`+notOur+`]}`, `{matchExpressions: [`+disk+`]}`),
 		want:  terms(`{matchExpressions: [`+notOur+`]}`, `{matchExpressions: [`+disk+`, `+gpuA+`]}`),
 		field: nodeAffinityField + ".nodeSelectorTerms[0]"},
 }
@@ -111,7 +111,7 @@ func TestPlacement(t *testing.T) {
 }
 
 // Placed once, an object is left alone: what comes out is what goes in again.
-func TestF01PlacedObjectsStay(t *testing.T) {
+func TestPlacedObjectsStay(t *testing.T) {
 	u := newUser(t)
 	for _, s := range subjects {
 		for _, c := range placementCases {

@@ -19,7 +19,7 @@ func priorityClass(t *testing.T, class schedulingv1.PriorityClass) {
 	t.Cleanup(func() { assert.NoError(t, admin.Delete(cleanup, &class)) })
 }
 
-func TestF29PriorityClass(t *testing.T) {
+func TestPriorityClass(t *testing.T) {
 	never, lower := corev1.PreemptNever, corev1.PreemptLowerPriority
 	for _, class := range []schedulingv1.PriorityClass{
 		{ObjectMeta: metav1.ObjectMeta{Name: "test-zero"}, PreemptionPolicy: &never},
@@ -71,7 +71,7 @@ func TestF29PriorityClass(t *testing.T) {
 }
 
 // Workspaces name no class: they have the priority of the global default class where there is one.
-func TestF29GlobalDefaultClass(t *testing.T) {
+func TestGlobalDefaultClass(t *testing.T) {
 	u := newUser(t)
 	require.NoError(t, u.create(t, u.namespace(t), complete(t)).err)
 	never := corev1.PreemptNever

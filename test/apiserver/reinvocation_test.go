@@ -101,7 +101,7 @@ func withToleration(toleration corev1.Toleration) func(*corev1.Pod) {
 }
 
 // Asked again, warmpool adds what has become necessary, once, and nothing else.
-func TestF11Reinvocation(t *testing.T) {
+func TestReinvocation(t *testing.T) {
 	cases := []struct {
 		name            string
 		pod             *corev1.Pod
@@ -152,7 +152,7 @@ func TestF11Reinvocation(t *testing.T) {
 }
 
 // A webhook that asks warmpool twice about the same pod gets nothing the second time: the object decides, not a mark.
-func TestF11PlacedPodThroughReinvocation(t *testing.T) {
+func TestPlacedPodThroughReinvocation(t *testing.T) {
 	u := newUser(t)
 	namespace := u.namespace(t)
 	placed := u.create(t, namespace, workspacePod("gpu-a", gpu))

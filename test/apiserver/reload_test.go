@@ -108,7 +108,7 @@ func TestReload(t *testing.T) {
 }
 
 // Where the configuration says so, a Workspace pod that excludes its own pool is refused.
-func TestF33ConflictsDenied(t *testing.T) {
+func TestConflictsDenied(t *testing.T) {
 	u := newUser(t)
 	configure(t, func(c *config.WarmPoolConfiguration) { c.Workspaces.OnConflict = config.Deny })
 	pod := workspacePod("gpu-a", gpu)

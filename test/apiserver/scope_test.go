@@ -28,7 +28,7 @@ func workspaceDeployment(t *testing.T) *appsv1.Deployment {
 	}
 }
 
-func TestF20OtherLevelsAreNeverSent(t *testing.T) {
+func TestOtherLevelsAreNeverSent(t *testing.T) {
 	u := newUser(t)
 	namespace := u.namespace(t)
 	t.Run("a Workspace's Deployment", func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestMarksOfPlaceholders(t *testing.T) {
 }
 
 // The cluster's own namespace and warmpool's are left out by the name label that every namespace has.
-func TestF22ExcludedNamespaces(t *testing.T) {
+func TestExcludedNamespaces(t *testing.T) {
 	u := newUser(t)
 	bad := placeholder(t, "gpu-a", gpu)
 	bad.GenerateName, bad.Name = "test-", ""

@@ -33,7 +33,7 @@ func TestReadyAfterStart(t *testing.T) {
 }
 
 // Hundreds of pods at once: each is created, and each is placed.
-func TestF45ManyPodsAtOnce(t *testing.T) {
+func TestManyPodsAtOnce(t *testing.T) {
 	u := newUser(t)
 	namespace := u.namespace(t)
 	failed := metric(t, "warmpool_failed_open_total")
@@ -67,7 +67,7 @@ func TestF45ManyPodsAtOnce(t *testing.T) {
 
 // Before warmpool has read the cluster it keeps no pod waiting: the pod passes unplaced, with a warning. Placeholders are
 // left to their failure policy.
-func TestF45NotSyncedYet(t *testing.T) {
+func TestNotSyncedYet(t *testing.T) {
 	process, port, metrics, health := unsynced(t)
 	s := newStranger(port)
 	failed := metricAt(t, metrics, "warmpool_failed_open_total", `reason="not-synced"`)

@@ -16,7 +16,7 @@ import (
 
 // What is in Git is what is in the cluster: of each shipped placeholder every field that is set comes out as it went in,
 // and to apply it again changes nothing.
-func TestF19ShippedPlaceholders(t *testing.T) {
+func TestShippedPlaceholders(t *testing.T) {
 	root, err := install.Root()
 	require.NoError(t, err)
 	shipped, err := install.Render(filepath.Join(root, "manifests", "overlays", "embedded"))

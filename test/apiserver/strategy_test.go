@@ -15,7 +15,7 @@ import (
 const filledStrategy = `{type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}`
 
 // By the time of admission the API server has put its defaults in: what equals them counts as not set.
-func TestF07Strategy(t *testing.T) {
+func TestStrategy(t *testing.T) {
 	cases := []struct{ name, sent, want, warning string }{
 		{name: "none", sent: `{}`, want: filledStrategy},
 		{name: "type only", sent: `{type: RollingUpdate}`, want: filledStrategy},
@@ -51,7 +51,7 @@ func TestF07Strategy(t *testing.T) {
 }
 
 // At an update, too, what equals the default is filled, and what somebody chose is kept.
-func TestF07StrategyOfAnUpdate(t *testing.T) {
+func TestStrategyOfAnUpdate(t *testing.T) {
 	u := newUser(t)
 	o := u.create(t, u.namespace(t), complete(t))
 	require.NoError(t, o.err)
@@ -73,7 +73,7 @@ func TestF07StrategyOfAnUpdate(t *testing.T) {
 	}
 }
 
-// All that is filled at once, in a placeholder that says no more than it must, also where parents are absent (F31).
+// All that is filled at once, in a placeholder that says no more than it must, also where parents are absent.
 func TestFill(t *testing.T) {
 	u := newUser(t)
 	for name, annotations := range map[string]map[string]string{

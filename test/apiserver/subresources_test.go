@@ -14,7 +14,7 @@ import (
 
 // kubectl scale, CPA and the Deployment controller work through subresources: no rule stands in their way, not even of a
 // placeholder with old faults.
-func TestF42PlaceholderSubresources(t *testing.T) {
+func TestPlaceholderSubresources(t *testing.T) {
 	u := newUser(t)
 	faulty := old(t, u)
 	deployments := u.AppsV1().Deployments(faulty.Namespace)
@@ -43,7 +43,7 @@ func TestF42PlaceholderSubresources(t *testing.T) {
 }
 
 // Of pods, only CREATE is sent: later changes of a Workspace pod are not warmpool's.
-func TestF42PodSubresources(t *testing.T) {
+func TestPodSubresources(t *testing.T) {
 	u := newUser(t)
 	pod := workspacePod("cpu-a")
 	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{
@@ -84,7 +84,7 @@ func TestF42PodSubresources(t *testing.T) {
 }
 
 // A placeholder that is scaled by hand through the main resource is judged, and passes.
-func TestF42ScaleThroughTheMainResource(t *testing.T) {
+func TestScaleThroughTheMainResource(t *testing.T) {
 	u := newUser(t)
 	o := u.create(t, u.namespace(t), complete(t))
 	require.NoError(t, o.err)

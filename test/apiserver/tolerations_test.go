@@ -24,24 +24,24 @@ func TestTolerations(t *testing.T) {
 		name, pool, sent, added string
 		excess                  string // that a placeholder is warned of
 	}{
-		{name: "F12 a: key without operator", pool: "gpu-a", sent: dedicated + `, {key: nvidia.com/gpu, effect: NoSchedule}`, added: gpuExists,
+		{name: "key without operator", pool: "gpu-a", sent: dedicated + `, {key: nvidia.com/gpu, effect: NoSchedule}`, added: gpuExists,
 			excess: "placeholder-tolerations-excess: …nvidia.com/gpu"},
-		{name: "F12 b: key with Exists", pool: "gpu-a", sent: dedicated + `, {key: nvidia.com/gpu, operator: Exists}`},
-		{name: "F12 c: Exists alone", pool: "gpu-a", sent: `{operator: Exists}`, excess: "placeholder-tolerations-excess: …every taint"},
-		{name: "F12 d: Equal without effect", pool: "gpu-a", sent: `{key: nvidia.com/gpu, operator: Equal, value: "true"}, ` + dedicated},
-		{name: "F12 e: another effect", pool: "gpu-a", sent: dedicated + `, {key: nvidia.com/gpu, operator: Exists, effect: NoExecute}`, added: gpuExists,
+		{name: "key with Exists", pool: "gpu-a", sent: dedicated + `, {key: nvidia.com/gpu, operator: Exists}`},
+		{name: "Exists alone", pool: "gpu-a", sent: `{operator: Exists}`, excess: "placeholder-tolerations-excess: …every taint"},
+		{name: "Equal without effect", pool: "gpu-a", sent: `{key: nvidia.com/gpu, operator: Equal, value: "true"}, ` + dedicated},
+		{name: "another effect", pool: "gpu-a", sent: dedicated + `, {key: nvidia.com/gpu, operator: Exists, effect: NoExecute}`, added: gpuExists,
 			excess: "placeholder-tolerations-excess: …nvidia.com/gpu:NoExecute"},
-		{name: "F12 f: NoExecute for a time", pool: "evicting", sent: `{key: example.com/owner, operator: Exists, effect: NoExecute, tolerationSeconds: 300}`, added: ownerNoSecond},
-		{name: "F12: NoExecute for ever", pool: "evicting", sent: ownerNoSecond},
-		{name: "F12: another value", pool: "evicting", sent: `{key: example.com/owner, value: others, effect: NoExecute}`, added: ownerNoSecond,
+		{name: "NoExecute for a time", pool: "evicting", sent: `{key: example.com/owner, operator: Exists, effect: NoExecute, tolerationSeconds: 300}`, added: ownerNoSecond},
+		{name: "NoExecute for ever", pool: "evicting", sent: ownerNoSecond},
+		{name: "another value", pool: "evicting", sent: `{key: example.com/owner, value: others, effect: NoExecute}`, added: ownerNoSecond,
 			excess: "placeholder-tolerations-excess: …example.com/owner=others:NoExecute"},
-		{name: "F12: of all NoSchedule taints", pool: "gpu-a", sent: `{operator: Exists, effect: NoSchedule}`, excess: "placeholder-tolerations-excess: …every taint"},
-		{name: "F16 none, two taints", pool: "gpu-a", added: gpuExists + `, {key: dedicated, operator: Equal, value: notebooks, effect: NoSchedule}`},
-		{name: "F16 none, no taints", pool: "cpu-a"},
-		{name: "F46 two values of one key", pool: "teams", added: teamExists},
-		{name: "F46 one of two values of one key", pool: "teams", sent: `{key: example.com/team, value: a, effect: NoSchedule}`, added: teamExists},
-		{name: "F15 two taints of one vendor", pool: "neuron", added: neuronBoth},
-		{name: "F15 one of two taints of one vendor", pool: "neuron", sent: `{key: aws.amazon.com/neuron, operator: Exists, effect: NoSchedule}`,
+		{name: "of all NoSchedule taints", pool: "gpu-a", sent: `{operator: Exists, effect: NoSchedule}`, excess: "placeholder-tolerations-excess: …every taint"},
+		{name: "none sent, two taints", pool: "gpu-a", added: gpuExists + `, {key: dedicated, operator: Equal, value: notebooks, effect: NoSchedule}`},
+		{name: "none sent, no taints", pool: "cpu-a"},
+		{name: "two values of one key", pool: "teams", added: teamExists},
+		{name: "one of two values of one key", pool: "teams", sent: `{key: example.com/team, value: a, effect: NoSchedule}`, added: teamExists},
+		{name: "two taints of one vendor", pool: "neuron", added: neuronBoth},
+		{name: "one of two taints of one vendor", pool: "neuron", sent: `{key: aws.amazon.com/neuron, operator: Exists, effect: NoSchedule}`,
 			added: `{key: aws.amazon.com/neuroncore, operator: Exists, effect: NoSchedule}`},
 	}
 	u := newUser(t)
@@ -73,7 +73,7 @@ func tolerations(t *testing.T, text string) []corev1.Toleration {
 	return fromYAML[[]corev1.Toleration](t, "["+text+"]")
 }
 
-// Of F14 and F15: by what it asks for, an object gets the pool, and by the pool's taints its tolerations. The resource's
+// By what it asks for, an object gets the pool, and by the pool's taints its tolerations. The resource's
 // own name is not what is tolerated.
 func TestPoolByResources(t *testing.T) {
 	const spacesGPU = `{key: karpenter.sh/nodepool, operator: In, values: [spaces-gpu]}`
@@ -99,16 +99,16 @@ func TestPoolByResources(t *testing.T) {
 		warning         string
 	}{
 		{name: "nothing", ask: func(*corev1.PodSpec) {}, affinity: spacesCPU},
-		{name: "F14 a: limits only", ask: main("nvidia.com/gpu", "1"), affinity: spacesGPU, added: gpuExists},
-		{name: "F14 b: quantity 0", ask: main("nvidia.com/gpu", "0"), affinity: spacesCPU},
-		{name: "F14 c: init container", ask: initial(nil), affinity: spacesGPU, added: gpuExists},
-		{name: "F14 d: sidecar", ask: initial(&always), affinity: spacesGPU, added: gpuExists},
-		{name: "F15 MIG", ask: main("nvidia.com/mig-1g.5gb", "1"), affinity: spacesGPU, added: gpuExists},
-		{name: "F15 time slices", ask: main("nvidia.com/gpu.shared", "1"), affinity: spacesGPU, added: gpuExists},
-		{name: "F15 shared MIG", ask: main("nvidia.com/mig-1g.5gb.shared", "1"), affinity: spacesGPU, added: gpuExists},
-		{name: "F15 Neuron cores", ask: main("aws.amazon.com/neuroncore", "2"), affinity: spacesNeuron, added: neuronBoth},
-		{name: "F15 no such pool", ask: main("amd.com/gpu", "1"), warning: "workspace-no-pool: no pool offers amd.com/gpu"},
-		{name: "F15 network devices choose no pool", ask: main("vpc.amazonaws.com/efa", "1"), affinity: spacesCPU},
+		{name: "limits only", ask: main("nvidia.com/gpu", "1"), affinity: spacesGPU, added: gpuExists},
+		{name: "quantity 0", ask: main("nvidia.com/gpu", "0"), affinity: spacesCPU},
+		{name: "init container", ask: initial(nil), affinity: spacesGPU, added: gpuExists},
+		{name: "sidecar", ask: initial(&always), affinity: spacesGPU, added: gpuExists},
+		{name: "MIG", ask: main("nvidia.com/mig-1g.5gb", "1"), affinity: spacesGPU, added: gpuExists},
+		{name: "time slices", ask: main("nvidia.com/gpu.shared", "1"), affinity: spacesGPU, added: gpuExists},
+		{name: "shared MIG", ask: main("nvidia.com/mig-1g.5gb.shared", "1"), affinity: spacesGPU, added: gpuExists},
+		{name: "Neuron cores", ask: main("aws.amazon.com/neuroncore", "2"), affinity: spacesNeuron, added: neuronBoth},
+		{name: "no such pool", ask: main("amd.com/gpu", "1"), warning: "workspace-no-pool: no pool offers amd.com/gpu"},
+		{name: "network devices choose no pool", ask: main("vpc.amazonaws.com/efa", "1"), affinity: spacesCPU},
 	}
 	u := newUser(t)
 	for _, c := range cases {
@@ -131,7 +131,7 @@ func TestPoolByResources(t *testing.T) {
 }
 
 // The API server copies limits to requests in Pods, not in templates: there limits alone must count as well.
-func TestF14PlaceholderOfUnlabelledPool(t *testing.T) {
+func TestPlaceholderOfUnlabelledPool(t *testing.T) {
 	u := newUser(t)
 	for name, quantity := range map[string]string{"limits only": "1", "quantity 0": "0"} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestF14PlaceholderOfUnlabelledPool(t *testing.T) {
 }
 
 // What mutation would have filled is judged too, for those who come past it.
-func TestF16ValidationWithoutMutation(t *testing.T) {
+func TestValidationWithoutMutation(t *testing.T) {
 	u := newUser(t)
 	without(t, &admissionregistrationv1.MutatingWebhookConfiguration{})
 	field := "spec.template.spec.tolerations"

@@ -34,7 +34,7 @@ func old(t *testing.T, u *user, edit ...func(*appsv1.Deployment)) *appsv1.Deploy
 }
 
 // Old faults must not stand in the way of labels, finalizers, scaling down, and repair step by step. New ones do.
-func TestF43UpdatesOfOldViolations(t *testing.T) {
+func TestUpdatesOfOldViolations(t *testing.T) {
 	u := newUser(t)
 	faulty := old(t, u)
 	both := []string{"placeholder-anti-affinity: ", "placeholder-pull-command: "}
@@ -99,7 +99,7 @@ func TestF43UpdatesOfOldViolations(t *testing.T) {
 }
 
 // A worse measure of an old fault is a new fault.
-func TestF43WorseIsDenied(t *testing.T) {
+func TestWorseIsDenied(t *testing.T) {
 	u := newUser(t)
 	never := corev1.PreemptNever
 	for name, value := range map[string]int32{"test-high": 5, "test-higher": 10} {
@@ -123,7 +123,7 @@ func TestF43WorseIsDenied(t *testing.T) {
 	denied(t, err, cause{"spec.template.spec.priorityClassName", "test-higher has value 10"})
 }
 
-func TestF43Deletion(t *testing.T) {
+func TestDeletion(t *testing.T) {
 	u := newUser(t)
 	d := old(t, u)
 	deployments := u.AppsV1().Deployments(d.Namespace)

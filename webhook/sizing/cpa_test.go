@@ -42,7 +42,7 @@ func TestFixedPoint(t *testing.T) {
 		want    int
 		runaway bool
 	}{
-		{linear: sizing.Linear{NodesPerReplica: 10}, other: 20, want: 3}, // F08
+		{linear: sizing.Linear{NodesPerReplica: 10}, other: 20, want: 3},
 		{linear: sizing.Linear{NodesPerReplica: 10, Min: 2, Max: 4}, other: 20, want: 3},
 		{linear: sizing.Linear{NodesPerReplica: 10, Min: 2, Max: 4}, other: 100, want: 4},
 		{linear: sizing.Linear{NodesPerReplica: 1, Min: 1}, other: 1, runaway: true},
@@ -50,7 +50,7 @@ func TestFixedPoint(t *testing.T) {
 		{linear: sizing.Linear{NodesPerReplica: 1, Min: 1}, other: 0, want: 1},
 		{linear: sizing.Linear{NodesPerReplica: 1, Max: 50}, other: 1, want: 50, runaway: true},
 		{linear: sizing.Linear{NodesPerReplica: 1, Max: 1, PreventSinglePointFailure: true}, other: 3, want: 2, runaway: true},
-		{linear: sizing.Linear{CoresPerReplica: 8, Max: 50}, other: 1, cores: 8, want: 50, runaway: true}, // F08
+		{linear: sizing.Linear{CoresPerReplica: 8, Max: 50}, other: 1, cores: 8, want: 50, runaway: true},
 		{linear: sizing.Linear{CoresPerReplica: 8}, other: 1, cores: 7.91, want: 88},
 		{linear: sizing.Linear{CoresPerReplica: 16}, other: 7, cores: 8, want: 7},
 		{linear: sizing.Linear{CoresPerReplica: 80, NodesPerReplica: 2}, other: 6, cores: 8, want: 6},

@@ -160,7 +160,7 @@ func TestKindsThatCannotBeReadAreTold(t *testing.T) {
 	}, empty.Problems)
 }
 
-// F36: A runs everywhere, B on one type, C does not tolerate the pool's taint, D asks for what a LimitRange says.
+// A runs everywhere, B on one type, C does not tolerate the pool's taint, D asks for what a LimitRange says.
 func TestOverheadDiffersPerInstanceType(t *testing.T) {
 	taint := tainted("nvidia.com/gpu=true:NoSchedule")
 	sizes := sizing.NewTracker(pools("gpu")).Update(snapshot(

@@ -11,8 +11,8 @@ import (
 	"warmpool.sh/webhook/sizing"
 )
 
-// f03 is field case F03: a node of 7910m and 30000Mi with six DaemonSets that take 450m and 700Mi together.
-func f03(t *testing.T) *sizing.Shape {
+// busyNode is the shape of a node of 7910m and 30000Mi with six DaemonSets that take 450m and 700Mi together.
+func busyNode(t *testing.T) *sizing.Shape {
 	objects := []any{
 		node("ip-10-0-0-7", "cpu", "m5.2xlarge", "cpu=7910m memory=30000Mi pods=58"),
 		daemonSet("kube-system/aws-node", "cpu=150m memory=300Mi"),
@@ -25,7 +25,7 @@ func f03(t *testing.T) *sizing.Shape {
 }
 
 func TestAvailableIsAllocatableWithoutDaemonSets(t *testing.T) {
-	shape := f03(t)
+	shape := busyNode(t)
 	assert.Equal(t, "cpu=7460m memory=29300Mi pods=52", text(shape.Available()))
 
 	short := shape.Shortfalls(list("cpu=7500m memory=29000Mi pods=1"))
@@ -41,7 +41,7 @@ func TestAvailableIsAllocatableWithoutDaemonSets(t *testing.T) {
 }
 
 func TestEqualIsEnoughAndOneMoreIsNot(t *testing.T) {
-	shape := f03(t)
+	shape := busyNode(t)
 	for request, short := range map[string][]corev1.ResourceName{
 		"cpu=7460m memory=30723276800":  nil, // 29300Mi
 		"cpu=7461m memory=30723276800":  {"cpu"},
@@ -78,9 +78,9 @@ func TestHyperPodNode(t *testing.T) {
 }
 
 func TestBesideMayBeNegative(t *testing.T) {
-	beside := f03(t).Beside(list("cpu=8 memory=300Mi"))
+	beside := busyNode(t).Beside(list("cpu=8 memory=300Mi"))
 	assert.Equal(t, "cpu=-540m memory=29000Mi pods=52", text(beside))
-	assert.Equal(t, "cpu=7460m memory=29300Mi pods=52", text(f03(t).Available()))
+	assert.Equal(t, "cpu=7460m memory=29300Mi pods=52", text(busyNode(t).Available()))
 }
 
 func TestDaemonSetsThatLeaveNothing(t *testing.T) {

@@ -23,7 +23,7 @@ func claim(name, nodePool, allocatable string) *cluster.NodeClaim {
 	}
 }
 
-// F37: sources come and go in a pool that starts with no node.
+// Sources come and go in a pool that starts with no node.
 func TestSourcesOfAPoolWithoutNodes(t *testing.T) {
 	cfg := pools("gpu-a", "gpu-b")
 	tracker := sizing.NewTracker(cfg)

@@ -140,7 +140,8 @@ func (e *Evaluator) CheckUpdate(o, old *Object) []Finding {
 			had = e.amounts(old)
 		}
 		before, same := had[f.identity()]
-		if passes || same && f.amount <= before {
+		excused := f.short != nil && e.wasJudged(old) && f.short.before(old)
+		if passes || same && f.amount <= before || excused {
 			f.Action = config.Warn
 		}
 	}
@@ -151,7 +152,7 @@ func (e *Evaluator) CheckUpdate(o, old *Object) []Finding {
 // that are capped do not excuse: what held in part may now not hold at all.
 func (e *Evaluator) amounts(old *Object) map[string]int64 {
 	had := map[string]int64{}
-	if old.Deployment != nil && !e.IsPlaceholder(old.Deployment) {
+	if !e.wasJudged(old) {
 		return had
 	}
 	findings := e.Check(old)
@@ -162,6 +163,11 @@ func (e *Evaluator) amounts(old *Object) map[string]int64 {
 		}
 	}
 	return had
+}
+
+// wasJudged tells whether the rules held for the old object: not so for what becomes a placeholder by the update.
+func (e *Evaluator) wasJudged(old *Object) bool {
+	return old.Deployment == nil || e.IsPlaceholder(old.Deployment)
 }
 
 func isLeaving(o *Object) bool {

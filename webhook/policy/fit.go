@@ -21,6 +21,8 @@ type roomFor struct {
 	fits, fails []*sizing.Shape
 	// unseen are instance types that it may land on and that no node has shown yet.
 	unseen []string
+	// problems are facts that could not be read, and how they were counted.
+	problems []string
 	// unknown says why nothing can be said; empty when something can.
 	unknown string
 }
@@ -35,7 +37,7 @@ func (o *Object) room() *roomFor {
 
 func (o *Object) findRoom() *roomFor {
 	sizes := o.sizes.Pool(o.Pool.Config.Name)
-	r := &roomFor{request: o.request(), unknown: sizes.Unknown}
+	r := &roomFor{request: o.request(), unknown: sizes.Unknown, problems: sizes.Problems}
 	seen := map[string]bool{}
 	for _, shape := range sizes.Shapes {
 		seen[shape.InstanceType] = true
@@ -115,9 +117,25 @@ func shortfallFindings(o *Object, r *roomFor) []Finding {
 				r.name(shape), over.String(), s.Allocatable.String(), origin(o, shape, s.Node), daemonsPart(&s), others)).
 			withKey("size " + string(s.Resource)).withFix(fixOf(&s))
 		f.amount = r.excess(s.Resource)
+		f.short = &short{s.Resource, s.Requested}
 		findings = append(findings, f)
 	}
 	return findings
+}
+
+// short is a resource of which no node has enough.
+type short struct {
+	resource  corev1.ResourceName
+	requested resource.Quantity
+}
+
+// before tells whether the old object of an update had no room either, and asked for no less of the resource.
+func (s *short) before(old *Object) bool {
+	if old.Pool == nil || old.fit().Conflict {
+		return false
+	}
+	r := old.room()
+	return r.unknown == "" && len(r.fits) == 0 && len(r.unseen) == 0 && s.requested.Cmp(r.request[s.resource]) <= 0
 }
 
 // origin says where the allocatable of a shape was read.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/cluster"
@@ -48,6 +49,7 @@ type judged struct {
 	fit     *placement.Fit
 	request corev1.ResourceList
 	room    *roomFor
+	labels  string
 }
 
 // fit says how the object's node selection stands to its pool, which it has.
@@ -101,6 +103,23 @@ func (o *Object) specPath(parts ...string) *field.Path {
 		path = path.Child(part)
 	}
 	return path
+}
+
+// labelsText writes the pod's labels down for messages.
+func (o *Object) labelsText() string {
+	if o.judged.labels == "" {
+		o.judged.labels = clip(labels.Set(o.Meta.Labels).String())
+	}
+	return o.judged.labels
+}
+
+// clip bounds what is quoted of an object.
+func clip(text string) string {
+	const most = 300
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // Paths that every judgement needs; a Path is never changed.

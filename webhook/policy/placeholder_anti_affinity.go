@@ -39,6 +39,7 @@ func checkAntiAffinity(o *Object) []Finding {
 	default:
 		return []Finding{required(path, "nothing keeps two placeholders off one node")}
 	}
+	const shown = 5
 	var faults []string
 	var unverified bool
 	for i := range anti.RequiredDuringSchedulingIgnoredDuringExecution {
@@ -47,7 +48,12 @@ func checkAntiAffinity(o *Object) []Finding {
 			return nil
 		}
 		unverified = unverified || unknown
-		faults = append(faults, fmt.Sprintf("term %d: %s", i, fault))
+		if i < shown {
+			faults = append(faults, fmt.Sprintf("term %d: %s", i, fault))
+		}
+	}
+	if more := len(anti.RequiredDuringSchedulingIgnoredDuringExecution) - shown; more > 0 {
+		faults = append(faults, fmt.Sprintf("%d more terms", more))
 	}
 	if unverified {
 		return []Finding{notVerified(path, strings.Join(faults, "; "))}
@@ -69,7 +75,7 @@ func antiAffinityFault(o *Object, term *corev1.PodAffinityTerm) (fault string, u
 	case err != nil:
 		return fmt.Sprintf("labelSelector: %v", err), false
 	case !selector.Matches(labels.Set(o.Meta.Labels)):
-		return fmt.Sprintf("labelSelector %q does not match the pod template's labels {%s}", metav1.FormatLabelSelector(term.LabelSelector), labels.Set(o.Meta.Labels)), false
+		return fmt.Sprintf("labelSelector %q does not match the pod template's labels {%s}", clip(metav1.FormatLabelSelector(term.LabelSelector)), o.labelsText()), false
 	}
 	if fault := labelKeysFault(o, term); fault != "" {
 		return fault, false

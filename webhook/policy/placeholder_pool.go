@@ -42,6 +42,10 @@ func checkPlaceholderPool(o *Object) []Finding {
 			fmt.Sprintf("asks for %s, which pool %s does not offer", strings.Join(missing, " and "), o.Pool.Config.Name)).
 			withFix("Remove the resource, or label the Deployment with the pool that offers it."))
 	}
+	if o.Spec.NodeName != "" {
+		findings = append(findings, invalid(o.specPath("nodeName"), o.Spec.NodeName,
+			"binds every pod to this node, past the scheduler and past the anti-affinity").withFix("Remove nodeName from the pod template."))
+	}
 	findings = append(findings, checkPinned(o)...)
 	return append(findings, checkInstanceTypes(o)...)
 }
@@ -58,11 +62,13 @@ func checkPinned(o *Object) []Finding {
 		if x.Key == "" && !fit.Conflict {
 			continue // an empty term beside others matches nothing and does no harm
 		}
-		consequence := "the placeholder could hold a node elsewhere"
+		consequence, amount := "the placeholder could hold a node elsewhere", int64(1)
 		if fit.Conflict {
-			consequence = "the placeholder would hold none of its nodes"
+			consequence, amount = "the placeholder would hold none of its nodes", 2
 		}
-		findings = append(findings, excludedFinding(o, x, consequence))
+		f := excludedFinding(o, x, consequence)
+		f.amount = amount
+		findings = append(findings, f)
 	}
 	if fit.Conflict || fit.Pinned {
 		return findings
@@ -93,6 +99,7 @@ func excludedFinding(o *Object, x placement.Exclusion, consequence string) Findi
 	}
 	text := requirementsOn(o.Spec, x)
 	return invalid(path, text, fmt.Sprintf("%s excludes pool %s: %s", text, o.Pool.Config.Name, consequence)).
+		withKey("excluded " + text). // not the term's index, which moves
 		withFix(fmt.Sprintf("Remove the requirement on %s, or name the pool that is meant by the label %s.", x.Key, placement.PoolLabel))
 }
 
@@ -114,7 +121,7 @@ func requirementsOn(spec *corev1.PodSpec, x placement.Exclusion) string {
 			}
 		}
 	}
-	return strings.Join(parts, " and ")
+	return clip(strings.Join(parts, " and "))
 }
 
 func checkInstanceTypes(o *Object) []Finding {

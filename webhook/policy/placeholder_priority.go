@@ -39,7 +39,7 @@ func checkPriority(o *Object) []Finding {
 	path := o.specPath("priorityClassName")
 	name := o.Spec.PriorityClassName
 	if name == "" {
-		return []Finding{required(path, fmt.Sprintf("without a PriorityClass the placeholder has the priority of a Workspace; needs %q", o.config.Placeholders.PriorityClassName))}
+		return []Finding{required(path, fmt.Sprintf("without a PriorityClass the placeholder has the priority of a Workspace; needs %q", o.config.Placeholders.PriorityClassName)).withKey("absent")}
 	}
 	classes := o.facts.PriorityClasses
 	if !classes.Known() {
@@ -50,7 +50,7 @@ func checkPriority(o *Object) []Finding {
 	case class == nil && reason != "":
 		return []Finding{notVerified(path, fmt.Sprintf("PriorityClass %s: %s", name, reason))}
 	case class == nil:
-		return []Finding{invalid(path, name, fmt.Sprintf("PriorityClass %s does not exist: no pod of the placeholder could be created", name))}
+		return []Finding{invalid(path, name, fmt.Sprintf("PriorityClass %s does not exist: no pod of the placeholder could be created", name)).withKey("does not exist")}
 	}
 	findings := checkPriorityValue(path, class, defaultPriority(o))
 	if class.PreemptionPolicy == nil || *class.PreemptionPolicy != corev1.PreemptNever {

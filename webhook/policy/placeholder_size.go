@@ -74,6 +74,9 @@ func unverifiedFit(o *Object, r *roomFor) []Finding {
 	case class != nil && o.Spec.Overhead == nil && o.facts.RuntimeClasses.Get(*class) == nil:
 		return []Finding{notVerified(o.specPath("runtimeClassName"), fmt.Sprintf("sizing: RuntimeClass %s is not known, nor its overhead", *class))}
 	}
+	if len(r.problems) > 0 {
+		return []Finding{notVerified(path, fmt.Sprintf("sizing: %s (%d such)", r.problems[0], len(r.problems)))}
+	}
 	for _, shape := range r.fits {
 		// Every node takes pods, and enough of them where nothing says how many.
 		unknown := slices.DeleteFunc(shape.Unknown(r.request), func(name corev1.ResourceName) bool { return name == corev1.ResourcePods })

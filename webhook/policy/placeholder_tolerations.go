@@ -64,4 +64,4 @@ func toleratedForATime(tolerations []corev1.Toleration, taint *corev1.Taint) boo
 
 // isBound tells whether a pod has its node already: placement comes too late, and the kubelet would refuse the pod
 // for an affinity that the node does not meet.
-func isBound(o *Object) bool { return o.Spec.NodeName != "" }
+func isBound(o *Object) bool { return o.Pod != nil && o.Spec.NodeName != "" }

@@ -28,6 +28,7 @@ func checkTolerationsExcess(o *Object) []Finding {
 		return nil
 	}
 	var findings []Finding
+	unknown := false
 	for i := range o.Spec.Tolerations {
 		t := &o.Spec.Tolerations[i]
 		path, text := o.specPath("tolerations").Index(i), tolerationText(t)
@@ -36,10 +37,13 @@ func checkTolerationsExcess(o *Object) []Finding {
 			findings = append(findings, invalid(path, text, fmt.Sprintf("toleration %s covers every taint, those of sick and foreign nodes too", text)).withKey(text))
 		case isDefaultToleration(t), hasTaintFor(o.Pool, t):
 		case len(o.Pool.Unknown) > 0:
-			findings = append(findings, notVerified(path, strings.Join(o.Pool.Unknown, "; ")))
+			unknown = true
 		default:
 			findings = append(findings, invalid(path, text, fmt.Sprintf("toleration %s is for a taint that no node of pool %s has", text, o.Pool.Config.Name)).withKey(text))
 		}
+	}
+	if unknown {
+		findings = append(findings, notVerified(o.specPath("tolerations"), strings.Join(o.Pool.Unknown, "; ")))
 	}
 	return findings
 }

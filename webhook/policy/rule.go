@@ -67,6 +67,9 @@ type Finding struct {
 	atMost config.Action
 	// key tells findings of one rule apart where the field path does not, or where the path is an index that moves.
 	key string
+	// short, where set, is what no node has room for: an update is denied only for asking for more of it, whichever node
+	// comes nearest.
+	short *short
 	// amount is how much is wrong, where that can grow; an update is denied when it did.
 	amount int64
 }

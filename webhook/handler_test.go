@@ -192,6 +192,7 @@ func TestHostileInput(t *testing.T) {
 		"a subresource":        {"application/json", string(review(t, gpuPod, map[string]any{"subResource": "status"})), 400, "no subresource"},
 		"another resource":     {"application/json", string(review(t, brokenPlaceholder, nil)), 400, "this webhook judges /v1, Kind=Pod"},
 		"a spec of text":       {"application/json", string(review(t, gpuPod, map[string]any{"object": map[string]any{"spec": "x"}})), 400, "not an AdmissionReview"},
+		"a long exponent":      {"application/json", string(review(t, strings.Replace(gpuPod, `"1"`, `"1e-999999999"`, 1), nil)), 400, "exponent must have at most two digits"},
 		"wrong content type":   {"text/plain", string(review(t, gpuPod, nil)), 415, "application/json"},
 		"no content type":      {"", string(review(t, gpuPod, nil)), 415, "application/json"},
 		"eight MiB":            {"application/json", strings.Repeat(" ", 8<<20), 413, "larger than 7340032 bytes"},

@@ -15,6 +15,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"warmpool.sh/webhook/quantity"
 )
 
 // maxReviewBytes bounds a request's body: an object of the API server's limit (3 MiB) twice, old and new, and its envelope.
@@ -64,7 +66,7 @@ func readReview[T any](w http.ResponseWriter, r *http.Request) (*request[T], err
 		return nil, err
 	}
 	var in review[T]
-	if err := json.Unmarshal(body, &in); err != nil {
+	if err := json.Unmarshal(body, &in, json.WithUnmarshalers(quantity.Unmarshalers)); err != nil {
 		return nil, badRequest("not an AdmissionReview: %.300v", err)
 	}
 	if in.APIVersion != "admission.k8s.io/v1" || in.Kind != "AdmissionReview" {

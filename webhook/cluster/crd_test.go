@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -168,6 +169,20 @@ status:
 	require.NoError(t, err)
 	assert.True(t, claim.Deleting)
 	assert.Empty(t, claim.Allocatable)
+}
+
+func TestWorkspaceTemplateFromRefusesQuantitiesThatTakeLong(t *testing.T) {
+	for text, want := range map[string]string{
+		`spec: {resourceBounds: {resources: {cpu: {min: "1", max: "1e-999999999"}}}}`:        "spec.resourceBounds.resources.cpu.max: a quantity's exponent must have at most two digits",
+		`spec: {defaultImage: 5, defaultResources: {requests: {memory: "1e999999999"}}}`:     "spec.defaultResources.requests.memory: a quantity's exponent must have at most two digits",
+		`spec: {defaultResources: {limits: {memory: "` + strings.Repeat("1", 1<<20) + `"}}}`: "spec.defaultResources.limits.memory: a quantity must have at most 40 characters, not 1048576",
+	} {
+		_, err := cluster.WorkspaceTemplateFrom(content(t, text))
+		assert.ErrorContains(t, err, "read WorkspaceTemplate: "+want)
+	}
+	template, err := cluster.WorkspaceTemplateFrom(content(t, `{metadata: {name: a, labels: {commit: "1e2345678"}}, spec: {defaultImage: "`+strings.Repeat("1", 99)+`"}}`))
+	require.NoError(t, err, "what is no quantity may look so")
+	assert.Len(t, template.DefaultImage, 99)
 }
 
 func TestNodeClaimFromNamesTheField(t *testing.T) {

@@ -13,8 +13,12 @@ import (
 )
 
 // Decode reads the JSON content of an object into a typed value. It returns the fields that the type does not know,
-// in the words of sigs.k8s.io/json, and an error that names the field whose value does not fit.
+// in the words of sigs.k8s.io/json, and an error that names the field whose value does not fit. A quantity that would
+// take long to parse does not.
 func Decode(content map[string]any, into any) (unknown []error, err error) {
+	if err := checkQuantities(nil, content, reflect.TypeOf(into)); err != nil {
+		return nil, err
+	}
 	data, err := gojson.Marshal(content)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)

@@ -30,6 +30,8 @@ func TestDecodeNamesTheField(t *testing.T) {
 			`metadata.labels.gpu: got a value of type bool, want a string (put the value in quotes)`},
 		{"quantity", `spec: {containers: [{name: a}, {name: b}, {name: c, resources: {requests: {cpu: 1, memory: 4 GB}}}]}`,
 			`spec.containers[2].resources.requests.memory: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`},
+		{"quantity that takes long", `{metadata: {labels: {a: 5}}, spec: {containers: [{name: a}, {resources: {requests: {cpu: 1, memory: "1e-999999999"}}}]}}`,
+			`spec.containers[1].resources.requests.memory: a quantity's exponent must have at most two digits, because others take minutes to parse; write it as 500m or 16Gi, for example`},
 		{"time", `metadata: {creationTimestamp: yesterday}`,
 			`metadata.creationTimestamp: parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"`},
 	}

@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"warmpool.sh/webhook/quantity"
 )
 
 // maxCost bounds the work on a file of very many values or whose aliases (*name) multiply: 100,000 values or 2 MiB of text,
@@ -154,20 +155,14 @@ func (d *decoder) str(p *field.Path, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// shortText is what every sensible duration and quantity looks like. The parser of quantities works very long on some
-// others, such as 1e-999999999.
-var shortText = regexp.MustCompile(`^[0-9a-zA-Zµ.+-]{1,40}$`)
-var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{3}`)
-
-// text decodes durations and quantities, which have their own form.
+// text decodes durations and quantities, which have their own form. quantity.Check does no harm to durations.
 func (d *decoder) text(p *field.Path, n *yaml.Node, u json.Unmarshaler) {
 	want := "a quantity such as 500m or 16Gi"
 	if _, ok := u.(*metav1.Duration); ok {
 		want = "a duration such as 30s, 10m or 1h"
 	}
 	quoted, err := json.Marshal(n.Value)
-	sane := n.Kind == yaml.ScalarNode && shortText.MatchString(n.Value) && !longExponent.MatchString(n.Value)
-	if !sane || err != nil || u.UnmarshalJSON(quoted) != nil {
+	if n.Kind != yaml.ScalarNode || quantity.Check(n.Value) != nil || err != nil || u.UnmarshalJSON(quoted) != nil {
 		d.wrong(p, n, want, "")
 	}
 }

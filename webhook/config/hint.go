@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"warmpool.sh/webhook/spelling"
 )
 
 // didYouMean says which of the names was probably meant by got, as " (did you mean …?)"; empty if none is close.
@@ -28,11 +30,7 @@ func closest[T ~string](got string, names []T) (T, bool) {
 		if got != "" && strings.HasPrefix(lower, got) {
 			longer = append(longer, name)
 		}
-		// Names of other lengths cannot be close: this also keeps the cost of a hostile name small.
-		if max(len(lower)-len(got), len(got)-len(lower)) >= fewest {
-			continue
-		}
-		if n := edits(got, lower); n < fewest {
+		if n, ok := spelling.Edits(got, lower, fewest-1); ok {
 			best, fewest = name, n
 		}
 	}
@@ -40,25 +38,4 @@ func closest[T ~string](got string, names []T) (T, bool) {
 		return longer[0], true
 	}
 	return best, best != ""
-}
-
-// edits is the Levenshtein distance in bytes.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -30,14 +30,3 @@ func TestDidYouMean(t *testing.T) {
 		assert.Equal(t, want, didYouMean(got, names), clip(got))
 	}
 }
-
-func TestEdits(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"ab", "ba", 2},
-	} {
-		assert.Equal(t, test.want, edits(test.a, test.b), "%s %s", test.a, test.b)
-	}
-}

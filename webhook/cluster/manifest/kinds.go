@@ -19,6 +19,7 @@ import (
 	componentversion "k8s.io/component-base/version"
 
 	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/spelling"
 )
 
 // builtin holds the kinds that Kubernetes itself owns. client-go's own scheme will not do: libraries add theirs to it.
@@ -130,9 +131,10 @@ func nearest(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 		distance, group int
 	}
 	var candidates []candidate
+	wanted := strings.ToLower(kind.Kind)
 	for known := range builtin.AllKnownTypes() {
-		distance := editDistance(strings.ToLower(known.Kind), strings.ToLower(kind.Kind))
-		if distance > min(2, len(kind.Kind)/3) || !isObject(known) {
+		distance, ok := spelling.Edits(strings.ToLower(known.Kind), wanted, min(2, len(wanted)/3))
+		if !ok || !isObject(known) {
 			continue
 		}
 		if _, gone := removedIn(known); gone {
@@ -151,29 +153,6 @@ func nearest(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.group, b.group), cmp.Compare(a.Kind, b.Kind),
 			version.CompareKubeAwareVersionStrings(b.Version, a.Version), cmp.Compare(a.Group, b.Group))
 	}).GroupVersionKind, true
-}
-
-// editDistance counts the letters to insert, delete or replace. It looks at no more letters than a kind has.
-func editDistance(a, b string) int {
-	const longest = 64
-	a, b = a[:min(len(a), longest)], b[:min(len(b), longest)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // setDefaultNamespace does what kubectl does, where the scope is known without a cluster.

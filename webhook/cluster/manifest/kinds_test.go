@@ -59,14 +59,3 @@ func TestCreationTimestampOfKubectlIsTaken(t *testing.T) {
 	assert.NoError(t, err)
 	assert.NoError(t, check(map[string]any{"apiVersion": "v1", "kind": "Pod"}))
 }
-
-func TestEditDistance(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"deploymnt", "deployment", 1}, {"node", "node", 0}, {"ab", "ba", 2},
-	} {
-		assert.Equal(t, test.want, editDistance(test.a, test.b), "%s %s", test.a, test.b)
-	}
-}

@@ -138,7 +138,7 @@ func dump(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, gvk := range []schema.GroupVersionKind{
-		{Version: "v1", Kind: "Node"}, {Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "LimitRange"},
+		{Version: "v1", Kind: "Node"}, {Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "LimitRange"}, {Version: "v1", Kind: "ConfigMap"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "DaemonSet"},
 		{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}, {Group: "node.k8s.io", Version: "v1", Kind: "RuntimeClass"},
 		{Group: "karpenter.sh", Version: "v1", Kind: "NodePool"}, {Group: "workspace.jupyter.org", Version: "v1alpha1", Kind: "WorkspaceTemplate"},

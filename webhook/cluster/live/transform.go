@@ -110,6 +110,8 @@ func stripDeployments(candidate func(*appsv1.Deployment) bool) toolscache.Transf
 			return obj, nil
 		}
 		if candidate(deployment) {
+			// Of the status only what warmpool size shows, or each step of a rollout would make a new Snapshot.
+			deployment.Status = appsv1.DeploymentStatus{ReadyReplicas: deployment.Status.ReadyReplicas}
 			return strip(deployment)
 		}
 		*deployment = appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{

@@ -7,8 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// workspaceLabel is on every pod of a Workspace.
-const workspaceLabel = "workspace.jupyter.org/workspace-name"
+// Labels that others put on nodes and pods.
+const (
+	// NodePoolLabel is on every node of a Karpenter NodePool, with the NodePool's name.
+	NodePoolLabel = "karpenter.sh/nodepool"
+	// WorkspaceLabel is on every pod of a Workspace, with the Workspace's name.
+	WorkspaceLabel = "workspace.jupyter.org/workspace-name"
+)
 
 // SetDefaults fills what c leaves out. Doing so twice changes nothing more.
 func SetDefaults(c *WarmPoolConfiguration) {
@@ -16,7 +21,7 @@ func SetDefaults(c *WarmPoolConfiguration) {
 	c.Placeholders.PriorityClassName = cmp.Or(c.Placeholders.PriorityClassName, "overprovisioning-placeholder")
 	if c.Workspaces.Selector == nil {
 		c.Workspaces.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: workspaceLabel, Operator: metav1.LabelSelectorOpExists},
+			{Key: WorkspaceLabel, Operator: metav1.LabelSelectorOpExists},
 		}}
 	}
 	c.Workspaces.OnConflict = cmp.Or(c.Workspaces.OnConflict, Warn)

@@ -153,5 +153,5 @@ func (p *Pool) Label() (key string, values []string) {
 	if p.NodeLabel != nil {
 		return p.NodeLabel.Key, p.NodeLabel.Values
 	}
-	return "karpenter.sh/nodepool", p.NodePools
+	return NodePoolLabel, p.NodePools
 }

@@ -118,7 +118,7 @@ func (v *validator) workspaces(p *field.Path, w Workspaces) {
 func (v *validator) selector(p *field.Path, s *metav1.LabelSelector) {
 	if len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
 		v.invalid(p, s, "an empty selector would match every pod of the cluster; remove it, which selects the pods with the label "+
-			workspaceLabel+", or name the labels of your Workspace pods")
+			WorkspaceLabel+", or name the labels of your Workspace pods")
 		return
 	}
 	for i, e := range s.MatchExpressions {

@@ -12,9 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// nodePoolLabel is on every node of a Karpenter NodePool, with the NodePool's name.
-const nodePoolLabel = "karpenter.sh/nodepool"
-
 // nodeClaim is what makes a node a pool's: a label and its value.
 type nodeClaim struct{ key, value string }
 
@@ -57,7 +54,7 @@ func (v *validator) nodes(p *field.Path, pool *Pool, claim func(*field.Path, nod
 	v.unique(list, pool.NodePools, func(at *field.Path, name string) {
 		// A NodePool's name is a label value too, which is shorter than other names may be.
 		if v.syntax(at, name, objectName) && v.syntax(at, name, labelValue) {
-			claim(at, nodeClaim{nodePoolLabel, name})
+			claim(at, nodeClaim{NodePoolLabel, name})
 		}
 	})
 	if pool.NodeLabel == nil {

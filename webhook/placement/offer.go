@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/config"
 )
 
 // offer is what one NodePool (or one value of a node label) says about the labels of its nodes.
@@ -25,7 +26,7 @@ func offerOf(np *cluster.NodePool) offer {
 	for _, r := range np.Requirements {
 		o.byKey[r.Key] = append(o.byKey[r.Key], r)
 	}
-	o.byKey[NodePoolLabel] = []corev1.NodeSelectorRequirement{in(NodePoolLabel, np.Name)}
+	o.byKey[config.NodePoolLabel] = []corev1.NodeSelectorRequirement{in(config.NodePoolLabel, np.Name)}
 	o.keys = slices.Sorted(maps.Keys(o.byKey))
 	return o
 }

@@ -10,13 +10,8 @@ import (
 	"warmpool.sh/webhook/config"
 )
 
-// Labels that decide about pools.
-const (
-	// PoolLabel on a Workspace, a Workspace pod or a placeholder Deployment names its pool.
-	PoolLabel = "warmpool.sh/pool"
-	// NodePoolLabel is the label of a node with the name of its Karpenter NodePool.
-	NodePoolLabel = "karpenter.sh/nodepool"
-)
+// PoolLabel on a Workspace, a Workspace pod or a placeholder Deployment names its pool.
+const PoolLabel = "warmpool.sh/pool"
 
 // Pools are the configured pools with what the cluster says about them. Immutable.
 type Pools struct {
@@ -75,7 +70,7 @@ func compilePool(cfg *config.Pool, facts *cluster.Snapshot) *Pool {
 	pool.Static = len(nodePools) > 0 && !slices.ContainsFunc(nodePools, func(np *cluster.NodePool) bool { return !np.Static })
 	for _, np := range nodePools {
 		pool.offers = append(pool.offers, offerOf(np))
-		pool.Taints = append(pool.Taints, hardTaints(np.Taints, func(t corev1.Taint) bool { return !isLifecycleTaint(t.Key) })...)
+		pool.Taints = append(pool.Taints, hardTaints(np.Taints, func(t corev1.Taint) bool { return !cluster.IsLifecycleTaint(t.Key) })...)
 		pool.NodeTaints = append(append(pool.NodeTaints, np.Taints...), np.StartupTaints...)
 	}
 	pool.addMissingOffers()
@@ -152,7 +147,7 @@ func configuredTaints(cfg *config.Pool) []corev1.Taint {
 // depend on them.
 func (p *Pool) addNodeTaints(seen []corev1.Taint) {
 	for _, taint := range seen {
-		if !isLifecycleTaint(taint.Key) && !slices.ContainsFunc(p.NodeTaints, func(have corev1.Taint) bool { return sameTaint(have, taint) }) {
+		if !cluster.IsLifecycleTaint(taint.Key) && !slices.ContainsFunc(p.NodeTaints, func(have corev1.Taint) bool { return sameTaint(have, taint) }) {
 			p.NodeTaints = append(p.NodeTaints, taint)
 		}
 	}

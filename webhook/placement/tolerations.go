@@ -2,28 +2,12 @@ package placement
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-)
 
-// Taints by which Kubernetes, Karpenter and HyperPod mark nodes that are not fit for pods, for now or for ever.
-// They are tolerated only where the configuration lists them.
-var (
-	lifecyclePrefixes = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cilium.io/", "karpenter.sh/"}
-	lifecycleKeys     = []string{
-		"sagemaker.amazonaws.com/node-health-status",
-		"ToBeDeletedByClusterAutoscaler",
-		"DeletionCandidateOfClusterAutoscaler",
-	}
+	"warmpool.sh/webhook/cluster"
 )
-
-func isLifecycleTaint(key string) bool {
-	return slices.Contains(lifecycleKeys, key) ||
-		slices.ContainsFunc(lifecyclePrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
-		strings.HasSuffix(key, "/agent-not-ready")
-}
 
 // hardTaints are the taints that keep pods away and that the filter keeps.
 func hardTaints(taints []corev1.Taint, keep func(corev1.Taint) bool) []corev1.Taint {
@@ -57,7 +41,7 @@ func tolerationsFor(taints []corev1.Taint, isAccelerator func(key string) bool) 
 		severalValues := slices.ContainsFunc(distinct, func(other corev1.Taint) bool {
 			return other.Key == t.Key && other.Effect == t.Effect && other.Value != t.Value
 		})
-		if isAccelerator(t.Key) || severalValues && !isLifecycleTaint(t.Key) {
+		if isAccelerator(t.Key) || severalValues && !cluster.IsLifecycleTaint(t.Key) {
 			toleration.Operator, toleration.Value = corev1.TolerationOpExists, ""
 		}
 		tolerations = append(tolerations, toleration)

@@ -193,8 +193,6 @@ func (e *Evaluator) applies(rule *Rule, action config.Action, o *Object) bool {
 func (e *Evaluator) exempt(rule *Rule, o *Object) bool {
 	return slices.ContainsFunc(e.exemptions, func(x config.Exemption) bool {
 		return x.Namespace == o.Namespace && slices.Contains(x.Rules, rule.ID) &&
-			(x.Name == "" || x.Name == o.Name || o.Pod != nil && x.Name == o.Pod.Labels[workspaceNameLabel])
+			(x.Name == "" || x.Name == o.Name || o.Pod != nil && x.Name == o.Pod.Labels[config.WorkspaceLabel])
 	})
 }
-
-const workspaceNameLabel = "workspace.jupyter.org/workspace-name"

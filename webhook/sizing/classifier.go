@@ -11,9 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/config"
 )
-
-const nodePoolLabel = "karpenter.sh/nodepool"
 
 // classifier tells which DaemonSets run on a node, once for all nodes that differ in nothing that a DaemonSet asks about.
 type classifier struct {
@@ -175,22 +174,9 @@ func (c *classifier) describe(node *corev1.Node) string {
 // lasting are the taints by which a node keeps pods away for good. Those that come and go with its state do not count:
 // a DaemonSet's pods are there before or after.
 func (c *classifier) lasting(node *corev1.Node) []corev1.Taint {
-	startup := c.startup[node.Labels[nodePoolLabel]]
+	startup := c.startup[node.Labels[config.NodePoolLabel]]
 	return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
-		return taint.Effect == corev1.TaintEffectPreferNoSchedule || isTransient(taint.Key) ||
+		return taint.Effect == corev1.TaintEffectPreferNoSchedule || cluster.IsLifecycleTaint(taint.Key) ||
 			slices.ContainsFunc(startup, func(s corev1.Taint) bool { return s.MatchTaint(&taint) })
 	})
-}
-
-func isTransient(key string) bool {
-	for _, prefix := range []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cilium.io/", "karpenter.sh/"} {
-		if strings.HasPrefix(key, prefix) {
-			return true
-		}
-	}
-	switch key {
-	case "sagemaker.amazonaws.com/node-health-status", "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler":
-		return true
-	}
-	return strings.HasSuffix(key, "/agent-not-ready")
 }

@@ -22,7 +22,7 @@ func TestNothingIsKeptOfNodesThatAreGone(t *testing.T) {
 	tracker := NewTracker(&config.WarmPoolConfiguration{Pools: []config.Pool{{Name: "cpu", NodePools: []string{"cpu"}}}})
 	for i := range 100 {
 		name := fmt.Sprintf("n%d", i)
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{nodePoolLabel: "cpu", corev1.LabelHostname: name}}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{config.NodePoolLabel: "cpu", corev1.LabelHostname: name}}}
 		n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}
 		next := *facts
 		next.Nodes = facts.Nodes.With(map[string]*corev1.Node{name: n, fmt.Sprintf("n%d", i-1): nil})

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"warmpool.sh/webhook/config"
 )
 
 // Source says where the numbers of a shape come from, best first.
@@ -162,7 +164,7 @@ func (s *Shape) isOfType(key string) bool {
 
 func isTypeLabel(key string) bool {
 	switch key {
-	case corev1.LabelInstanceTypeStable, corev1.LabelArchStable, corev1.LabelOSStable, nodePoolLabel:
+	case corev1.LabelInstanceTypeStable, corev1.LabelArchStable, corev1.LabelOSStable, config.NodePoolLabel:
 		return true
 	}
 	return strings.HasPrefix(key, "karpenter.k8s.aws/instance-")

@@ -94,7 +94,7 @@ func (t *Tracker) configured(pool *config.Pool) []*corev1.Node {
 			}},
 			Status: corev1.NodeStatus{Allocatable: pool.Sizing.Allocatable},
 		}
-		if np := t.facts.NodePools.Get(value); np != nil && key == nodePoolLabel {
+		if np := t.facts.NodePools.Get(value); np != nil && key == config.NodePoolLabel {
 			for _, r := range np.Requirements {
 				if r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
 					node.Labels[r.Key] = r.Values[0]

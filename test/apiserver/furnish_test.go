@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -56,16 +57,26 @@ spec:
       taints:
       - {key: example.com/team, value: a, effect: NoSchedule}
       - {key: example.com/team, value: b, effect: NoSchedule}
+---
+{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: starting}, spec: {template: {spec: {NODECLASS, requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]}}}}
 `
 
 const nodeClass = "nodeClassRef: {group: karpenter.sagemaker.amazonaws.com, kind: HyperpodNodeClass, name: spaces}"
 
+// No node tells what these pools offer; the configuration says it, but for two.
 var morePools = []config.Pool{
-	{Name: "cpu-a", NodePools: []string{"cpu-a"}},
-	{Name: "gpu-a", NodePools: []string{"gpu-a"}, Accelerators: []string{"nvidia.com/*"}},
-	{Name: "evicting", NodePools: []string{"evicting"}},
-	{Name: "teams", NodePools: []string{"teams"}},
+	{Name: "cpu-a", NodePools: []string{"cpu-a"}, Sizing: roomy},
+	{Name: "gpu-a", NodePools: []string{"gpu-a"}, Accelerators: []string{"nvidia.com/*"}, Sizing: roomy},
+	{Name: "evicting", NodePools: []string{"evicting"}, Sizing: roomy},
+	{Name: "teams", NodePools: []string{"teams"}, Sizing: roomy},
+	{Name: "starting", NodePools: []string{"starting"}},
+	{Name: "idle", NodePools: []string{"idle"}},
 }
+
+var roomy = config.Sizing{Allocatable: corev1.ResourceList{
+	corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),
+	corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"), gpu: resource.MustParse("8"),
+}}
 
 // baseConfiguration is the example cluster's with more pools: what is in force unless a test changes it.
 var baseConfiguration config.WarmPoolConfiguration
@@ -100,6 +111,8 @@ func furnish(ctx context.Context) error {
 	if err := yaml.UnmarshalStrict(example, &baseConfiguration); err != nil {
 		return err
 	}
+	// Placeholders of these tests ask for little, whatever the pool's mode.
+	baseConfiguration.Rules = map[string]config.Action{"placeholder-sizing-mode": config.Off}
 	baseConfiguration.Pools = append(baseConfiguration.Pools, morePools...)
 	if err := writeConfiguration(&baseConfiguration); err != nil {
 		return err

@@ -8,23 +8,44 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/install"
 	"warmpool.sh/webhook"
 )
 
-// maxMemory is what the process may need at any time, in KiB: a pod with a limit must not be killed by a request.
-const maxMemory = 400 << 10
+// memoryLimit is that of the container that ships, in bytes: no request may get it killed.
+func memoryLimit(t *testing.T) int64 {
+	t.Helper()
+	root, err := install.Root()
+	require.NoError(t, err)
+	objects, err := decodeFile(filepath.Join(root, "manifests", "base", "warmpool", "deployment.yaml"))
+	require.NoError(t, err)
+	at := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	require.GreaterOrEqual(t, at, 0)
+	var deployment appsv1.Deployment
+	require.NoError(t, kruntime.DefaultUnstructuredConverter.FromUnstructured(objects[at].Object, &deployment))
+	limit := deployment.Spec.Template.Spec.Containers[0].Resources.Limits.Memory()
+	require.Positive(t, limit.Sign())
+	return limit.Value()
+}
 
 // stranger talks to a warmpool as nobody but the API server should.
 type stranger struct {
@@ -139,33 +160,50 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// What is odd but well-formed is answered: a pod is never kept out, a placeholder is refused in words.
-func TestOddObjects(t *testing.T) {
-	var many []corev1.Toleration
-	for i := range 20_000 {
-		many = append(many, corev1.Toleration{Key: fmt.Sprintf("example.com/t%d", i), Operator: corev1.TolerationOpExists})
+// oddSpecs are pod specs in JSON that are odd, or larger than any that a person writes.
+func oddSpecs() map[string]string {
+	nodeAffinity := func(terms string) string {
+		return `"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":` + terms + `}}}`
 	}
-	tolerations, err := json.Marshal(many)
-	require.NoError(t, err)
-	var terms []string
-	for i := range 20_000 {
-		terms = append(terms, fmt.Sprintf(`{"matchExpressions":[{"key":"k%d","operator":"Exists"}]}`, i))
+	antiAffinity := func(terms string) string {
+		return `{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + terms + `]}}}`
 	}
-	apart := `{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + strings.Repeat(`{"topologyKey":"zone"},`, 20_000) + `{}]}}`
-	affinity := `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[` + strings.Join(terms, ",") + `]}}}`
-	mark := `"metadata":{"name":"ph","labels":{"` + poolLabel + `":"gpu-a"}}`
-	s := newStranger(warmpool.WebhookPort)
-	for name, spec := range map[string]string{
+	const term = `{"matchExpressions":[{"key":"k%d","operator":"Exists"}]}`
+	return map[string]string{
 		"null spec": `null`, "no spec": `{}`, "null lists": `{"containers":null,"tolerations":null,"affinity":null,"initContainers":null}`,
-		"20,000 tolerations": `{"tolerations":` + string(tolerations) + `}`, "20,000 terms": `{"affinity":` + affinity + `}`,
-		"20,000 anti-affinity terms": `{"affinity":` + apart + `}`,
-		"empty affinity":             `{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[]}}}}`,
-		"null terms":                 `{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":null}}}}`,
-	} {
+		"empty affinity": `{` + nodeAffinity(`[]`) + `}`, "null terms": `{` + nodeAffinity(`null`) + `}`,
+		"20,000 tolerations":         `{"tolerations":[` + each(20_000, `{"key":"example.com/t%d","operator":"Exists"}`) + `]}`,
+		"20,000 terms":               `{` + nodeAffinity(`[`+each(20_000, term)+`]`) + `}`,
+		"20,000 anti-affinity terms": antiAffinity(strings.Repeat(`{"topologyKey":"zone"},`, 20_000) + `{}`),
+		"5,000 NodePools excluded": `{` + nodeAffinity(`[{"matchExpressions":[`+
+			each(5_000, `{"key":"karpenter.sh/nodepool","operator":"NotIn","values":["p%d"]}`)+`]}]`) + `}`,
+		"3,000 terms beside 3,000 node selectors": `{"nodeSelector":{` + each(3_000, `"s%d":"v"`) + `},` + nodeAffinity(`[`+each(3_000, term)+`]`) + `}`,
+		"1,000 anti-affinity terms over 2,000 labels": antiAffinity(each(1_000,
+			`{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"other":"v%d"}}}`)),
+	}
+}
+
+// each is a list of JSON made of the format with the numbers up to n.
+func each(n int, format string) string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(parts, ",")
+}
+
+// What is odd but well-formed is answered while the API server waits: a pod is never kept out, a placeholder is refused
+// in words.
+func TestOddObjects(t *testing.T) {
+	mark := `"metadata":{"name":"ph","labels":{"` + poolLabel + `":"gpu-a"}}`
+	labels := `"metadata":{"labels":{` + each(2_000, `"l%d":"v"`) + `}}`
+	s := newStranger(warmpool.WebhookPort)
+	s.client.Timeout = webhookTimeout(t)
+	for name, spec := range oddSpecs() {
 		t.Run(name, func(t *testing.T) {
 			response := s.ask(t, webhook.PodsPath, reviewOf("Pod", `{`+workspaceMeta+`,"spec":`+spec+`}`))
 			assert.True(t, response.Allowed)
-			d := reviewOf("Deployment", `{`+mark+`,"spec":{"template":{"spec":`+spec+`}}}`)
+			d := reviewOf("Deployment", `{`+mark+`,"spec":{"template":{`+labels+`,"spec":`+spec+`}}}`)
 			assert.True(t, s.ask(t, webhook.MutatePlaceholdersPath, d).Allowed)
 			response = s.ask(t, webhook.ValidatePlaceholdersPath, d)
 			assert.False(t, response.Allowed)
@@ -177,6 +215,15 @@ func TestOddObjects(t *testing.T) {
 		})
 	}
 	assert.False(t, s.ask(t, webhook.ValidatePlaceholdersPath, reviewOf("Deployment", `{`+mark+`,"spec":null}`)).Allowed)
+}
+
+// webhookTimeout is how long the API server waits for an answer.
+func webhookTimeout(t *testing.T) time.Duration {
+	t.Helper()
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Name: "warmpool"}, configuration))
+	require.NotEmpty(t, configuration.Webhooks)
+	return time.Duration(*configuration.Webhooks[0].TimeoutSeconds) * time.Second
 }
 
 // Many large requests at once, and some that never end, do not fill the memory.
@@ -197,7 +244,7 @@ func TestManyLargeRequests(t *testing.T) {
 	require.NoError(t, u.create(t, u.namespace(t), workspacePod("gpu-a", gpu)).err)
 }
 
-// assertAlive checks that the process runs and, where the kernel tells, that it never needed more than maxMemory.
+// assertAlive checks that the process runs and, where the kernel tells, that it never needed more than its limit.
 func assertAlive(t *testing.T, pid int) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -207,9 +254,9 @@ func assertAlive(t *testing.T, pid int) {
 	require.NoError(t, err, "the process has ended")
 	for line := range strings.Lines(string(status)) {
 		if field, value, _ := strings.Cut(line, ":"); field == "VmHWM" {
-			kib, err := strconv.Atoi(strings.Fields(value)[0])
+			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
 			require.NoError(t, err)
-			assert.Less(t, kib, maxMemory, "KiB at most so far")
+			assert.Less(t, kib<<10, memoryLimit(t), "bytes at most so far")
 		}
 	}
 }

@@ -92,12 +92,12 @@ func TestSizeFromFolderAndLive(t *testing.T) {
 			assert.True(t, json.Valid([]byte(live.out)), live.errOut)
 			for _, says := range map[string][]string{
 				"size": {
-					`"daemonSets": "873m"`,           // of ml.m5.12xlarge: 680m, and 123m by default with 70m overhead
-					`"daemonSets": "1373m"`,          // of ml.m5.24xlarge
-					`"otherNodes": 2`,                // three nodes of which one is held
-					`"name": "ml.m5.24xlarge"`,       // with memory to the byte:
-					`"allocatable": "389000000001"`,  //
-					`no node of pool cpu-a has been`, // a pool without nodes
+					`"daemonSets": "873m"`,          // of ml.m5.12xlarge: 680m, and 123m by default with 70m overhead
+					`"daemonSets": "1373m"`,         // of ml.m5.24xlarge
+					`"otherNodes": 2`,               // three nodes of which one is held
+					`"name": "ml.m5.24xlarge"`,      // with memory to the byte:
+					`"allocatable": "389000000001"`, //
+					`no node of pool idle has`,      // a pool without nodes
 				},
 				"admit": {
 					"fits ml.m5.24xlarge but not ml.m5.12xlarge (cpu 46938m requested, 46937m available)",

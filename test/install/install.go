@@ -57,7 +57,7 @@ type Options struct {
 	Log io.Writer
 }
 
-// CRDs are the CRDs of Karpenter's NodePool and of a WorkspaceTemplate. The latter is a small stand-in for the real one.
+// CRDs are those of Karpenter's NodePool and NodeClaim and of a WorkspaceTemplate, a small stand-in for the real one.
 func CRDs(root string) ([]*unstructured.Unstructured, error) {
 	template, err := os.ReadFile(filepath.Join(root, "test", "crds", "workspacetemplates.yaml"))
 	if err != nil {
@@ -68,7 +68,7 @@ func CRDs(root string) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	for _, crd := range apis.CRDs {
-		if crd.Name != "nodepools.karpenter.sh" {
+		if crd.Name != "nodepools.karpenter.sh" && crd.Name != "nodeclaims.karpenter.sh" {
 			continue
 		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)

@@ -157,6 +157,11 @@ func asJSON(t *testing.T, object client.Object) string {
 	if object.GetGenerateName() != "" {
 		object.SetName("")
 	}
+	if pod, ok := object.(*corev1.Pod); ok {
+		for i := range pod.Status.Conditions {
+			pod.Status.Conditions[i].LastTransitionTime = metav1.Time{}
+		}
+	}
 	text, err := json.Marshal(object)
 	require.NoError(t, err)
 	return string(text)

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -110,7 +109,7 @@ func (h *handler[T]) respond(req *request[T]) (*admissionv1.AdmissionResponse, e
 	}
 	patch, findings := h.admit(evaluator, req)
 	if len(patch) > 0 {
-		bytes, err := json.Marshal(patch)
+		bytes, err := patch.JSON()
 		if err != nil {
 			return nil, fmt.Errorf("encode the patch: %w", err)
 		}

@@ -66,7 +66,11 @@ func readReview[T any](w http.ResponseWriter, r *http.Request) (*request[T], err
 		return nil, err
 	}
 	var in review[T]
-	if err := json.Unmarshal(body, &in, json.WithUnmarshalers(quantity.Unmarshalers)); err != nil {
+	var options []json.Options
+	if quantity.Suspect(body) {
+		options = append(options, json.WithUnmarshalers(quantity.Unmarshalers))
+	}
+	if err := json.Unmarshal(body, &in, options...); err != nil {
 		return nil, badRequest("not an AdmissionReview: %.300v", err)
 	}
 	if in.APIVersion != "admission.k8s.io/v1" || in.Kind != "AdmissionReview" {

@@ -60,7 +60,7 @@ func assertPatchMakes(t *testing.T, from any, patch placement.Patch, to any) {
 	want, err := json.Marshal(to)
 	require.NoError(t, err)
 	if len(patch) > 0 {
-		operations, err := json.Marshal(patch)
+		operations, err := patch.JSON()
 		require.NoError(t, err)
 		decoded, err := jsonpatch.DecodePatch(operations)
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,20 @@ type Patch []jsonpatch.Operation
 // The parent must exist in the document. value must not be changed afterwards.
 func (p *Patch) Add(pointer string, value any) {
 	*p = append(*p, jsonpatch.NewOperation("add", pointer, value))
+}
+
+// JSON encodes the patch, in one pass: an Operation that is marshalled by itself is encoded twice.
+func (p Patch) JSON() ([]byte, error) {
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	operations := make([]operation, len(p))
+	for i := range p {
+		operations[i] = operation{p[i].Operation, p[i].Path, p[i].Value}
+	}
+	return json.Marshal(operations)
 }
 
 // Pointer joins JSON pointer (RFC 6901) tokens to a base, escaping "~" and "/".

@@ -64,7 +64,7 @@ func assertLaws(t *testing.T, e *policy.Evaluator, object *policy.Object) {
 
 	patched := before
 	if len(patch) > 0 {
-		operations, err := json.Marshal(patch)
+		operations, err := patch.JSON()
 		require.NoError(t, err)
 		decoded, err := jsonpatch.DecodePatch(operations)
 		require.NoError(t, err)

@@ -3,6 +3,7 @@
 package quantity
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -39,3 +40,53 @@ var Unmarshalers = json.UnmarshalFunc(func(data []byte, q *resource.Quantity) er
 	}
 	return q.UnmarshalJSON(data)
 })
+
+// Suspect tells whether a JSON document may hold a quantity that does not pass Check. Most documents do not, and need
+// not be decoded with Unmarshalers, which cost time at every value.
+func Suspect(document []byte) bool {
+	return hasLongExponent(document, 'e') || hasLongExponent(document, 'E') || hasLongNumber(document)
+}
+
+func hasLongExponent(document []byte, letter byte) bool {
+	for rest := document; ; {
+		i := bytes.IndexByte(rest, letter)
+		if i < 0 {
+			return false
+		}
+		if i > 0 && isOfNumber(rest[i-1]) && startsLongExponent(rest[i+1:]) {
+			return true
+		}
+		rest = rest[i+1:]
+	}
+}
+
+// hasLongNumber looks at every byte of which one must be in a run of more than maxLength.
+func hasLongNumber(document []byte) bool {
+	for i := maxLength; i < len(document); i += maxLength {
+		if !isOfNumber(document[i]) {
+			continue
+		}
+		first, last := i, i
+		for first > 0 && isOfNumber(document[first-1]) {
+			first--
+		}
+		for last+1 < len(document) && isOfNumber(document[last+1]) {
+			last++
+		}
+		if last-first+1 > maxLength {
+			return true
+		}
+	}
+	return false
+}
+
+func isOfNumber(c byte) bool { return isDigit(c) || c == '.' }
+
+func startsLongExponent(text []byte) bool {
+	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {
+		text = text[1:]
+	}
+	return len(text) > 2 && isDigit(text[0]) && isDigit(text[1]) && isDigit(text[2])
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

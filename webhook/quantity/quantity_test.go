@@ -47,3 +47,18 @@ func TestUnmarshalers(t *testing.T) {
 	assert.ErrorContains(t, decode(`{"cpu":1e-999999999}`), exponent, "a number is as long")
 	assert.ErrorContains(t, decode(`{"cpu":"`+strings.Repeat("9", 41)+`"}`), length)
 }
+
+// What Check refuses, Suspect must see in a document.
+func TestSuspect(t *testing.T) {
+	long := strings.Repeat("1", 41)
+	for text, want := range map[string]bool{
+		`"1e-999999999"`: true, `"1E999"`: true, `1e+100`: true, `".5e123"`: true, `"` + long + `"`: true, long: true, `"1.` + long + `"`: true,
+		`"1e12"`: false, `"16Gi"`: false, `"0.5"`: false, `"1e-9"`: false, `"` + long[1:] + `"`: false,
+		`"7d8a2c57-0f6e-4c53-9a35-2c1b7f0a9d11"`: false, `""`: false,
+	} {
+		assert.Equal(t, want, quantity.Suspect([]byte(`{"a":`+text+`}`)), text)
+		if quantity.Check(strings.Trim(text, `"`)) != nil {
+			assert.True(t, quantity.Suspect([]byte(text)), text)
+		}
+	}
+}

@@ -22,8 +22,10 @@ func request(spec *corev1.PodSpec, defaults corev1.ResourceList, facts *cluster.
 	pod := corev1.Pod{Spec: corev1.PodSpec{
 		InitContainers: completed(spec.InitContainers, defaults),
 		Containers:     completed(spec.Containers, defaults),
-		Overhead:       merged(overhead(spec, facts)),
 	}}
+	if list := overhead(spec, facts); len(list) > 0 {
+		pod.Spec.Overhead = merged(list)
+	}
 	pod.Spec.Resources = completedPodLevel(spec.Resources, &pod)
 	request := podresource.PodRequests(&pod, podresource.PodResourcesOptions{})
 	for name, quantity := range request {
@@ -50,10 +52,29 @@ func completed(containers []corev1.Container, defaults corev1.ResourceList) []co
 	for i := range containers {
 		c := &containers[i]
 		all[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Resources: corev1.ResourceRequirements{
-			Requests: merged(c.Resources.Requests, c.Resources.Limits, defaults),
+			Requests: requestsOf(&c.Resources, defaults),
 		}}
 	}
 	return all
+}
+
+// requestsOf are a container's requests as its pod will have them: most are so already.
+func requestsOf(r *corev1.ResourceRequirements, defaults corev1.ResourceList) corev1.ResourceList {
+	complete := true
+	for _, list := range [2]corev1.ResourceList{r.Limits, defaults} {
+		for name := range list {
+			_, ok := r.Requests[name]
+			complete = complete && ok
+		}
+	}
+	for _, quantity := range r.Requests {
+		_, exact := quantity.AsScale(resource.Milli)
+		complete = complete && exact
+	}
+	if complete {
+		return r.Requests
+	}
+	return merged(r.Requests, r.Limits, defaults)
 }
 
 // merged gives for each resource the quantity of the first list that has one, in thousandths as the API server takes

@@ -243,7 +243,7 @@ func apply(object manifest.Object, patch placement.Patch) (json.RawMessage, erro
 	if err != nil || len(patch) == 0 {
 		return document, err
 	}
-	operations, err := json.Marshal(patch)
+	operations, err := patch.JSON()
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +275,7 @@ func printObjects(out io.Writer, admissions []*admission) error {
 
 func printPatches(out io.Writer, admissions []*admission) error {
 	for _, a := range admissions {
-		line, err := json.Marshal(a.Patch)
+		line, err := a.Patch.JSON()
 		if err != nil {
 			return err
 		}

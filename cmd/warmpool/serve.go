@@ -9,12 +9,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/klog/v2"
@@ -110,7 +106,6 @@ func (o *serveOptions) run(ctx context.Context) error {
 	serverOptions := ctrlwebhook.Options{Host: o.host, Port: o.port}
 	certificates.Configure(&serverOptions)
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme:                 newScheme(),
 		WebhookServer:          ctrlwebhook.NewServer(serverOptions),
 		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress: o.healthAddress,
@@ -169,11 +164,4 @@ func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certifica
 		return fmt.Errorf("set up: %w", err)
 	}
 	return mgr.Start(ctx)
-}
-
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(admissionregistrationv1.AddToScheme(scheme))
-	return scheme
 }

@@ -47,9 +47,6 @@ func (c *ControlPlane) Run(ctx context.Context, p Program) (*Process, error) {
 	return process, nil
 }
 
-// Stop ends the process, gently first.
-func (p *Process) Stop() error { return p.child.stop() }
-
 // Kill ends the process at once.
 func (p *Process) Kill() error {
 	if err := p.child.cmd.Process.Kill(); err != nil {

@@ -42,8 +42,8 @@ func (o offer) sets(r corev1.NodeSelectorRequirement) bool {
 		satisfiable(r.Key, own, []corev1.NodeSelectorRequirement{r})
 }
 
-// admits tells whether a node of the offer can satisfy all requirements; if not, key is the first label, in their order,
-// that excludes it. It costs the offer's labels times the requirements, however many there are of one label.
+// admits tells whether a node of the offer can satisfy all requirements; if not, key is the first label by name that
+// excludes it. It costs the offer's labels times the requirements, however many there are of one label.
 func (o offer) admits(requirements []corev1.NodeSelectorRequirement) (key string, ok bool) {
 	for _, key := range o.keys {
 		asked := slices.ContainsFunc(requirements, func(r corev1.NodeSelectorRequirement) bool { return r.Key == key })
@@ -171,7 +171,7 @@ func (p *Pool) admitsInstanceType(spec *corev1.PodSpec, instanceType string) boo
 		return ok
 	}
 	return slices.ContainsFunc(*terms, func(term corev1.NodeSelectorTerm) bool {
-		_, ok := p.admits(append(slices.Clone(selector), term.MatchExpressions...))
+		_, ok := p.admits(both(selector, term.MatchExpressions))
 		return ok && !isEmpty(&term)
 	})
 }

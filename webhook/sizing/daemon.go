@@ -98,10 +98,10 @@ func (d *Daemon) judge(ds *appsv1.DaemonSet, defaults corev1.ResourceList, facts
 
 func conflicting(namespace string, name corev1.ResourceName, facts *cluster.Snapshot) bool {
 	var first *corev1.ResourceList
-	for _, limits := range facts.LimitRanges.All() {
+	for _, limits := range facts.LimitRanges.Prefix(namespace + "/") {
 		list := defaultRequests(limits)
 		quantity, ok := list[name]
-		if !ok || limits.Namespace != namespace {
+		if !ok {
 			continue
 		}
 		if first != nil && quantity.Cmp((*first)[name]) != 0 {

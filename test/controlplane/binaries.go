@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -21,6 +22,7 @@ const (
 	scheduler         = "kube-scheduler"
 	kwok              = "kwok"
 	kwokStages        = "kwok-stages.yaml"
+	kubectl           = "kubectl"
 	karpenter         = "karpenter"
 	karpenterCRDs     = "karpenter-crds.yaml"
 )
@@ -81,15 +83,7 @@ type store struct {
 
 // locate returns the path of every file that a control plane with opts needs.
 func locate(ctx context.Context, opts Options) (map[string]string, error) {
-	source, err := componentsDir(ctx)
-	if err != nil {
-		return nil, err
-	}
-	userCache, err := os.UserCacheDir()
-	if err != nil {
-		return nil, fmt.Errorf("find the user's cache folder: %w", err)
-	}
-	s, err := newStore(os.Getenv("KUBEBUILDER_ASSETS"), source, userCache, opts.Log)
+	s, err := findStore(ctx, opts.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +94,19 @@ func locate(ctx context.Context, opts Options) (map[string]string, error) {
 		}
 	}
 	return paths, nil
+}
+
+// findStore makes the store of this repository and user; a nil log discards.
+func findStore(ctx context.Context, log io.Writer) (*store, error) {
+	source, err := componentsDir(ctx)
+	if err != nil {
+		return nil, err
+	}
+	userCache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("find the user's cache folder: %w", err)
+	}
+	return newStore(os.Getenv("KUBEBUILDER_ASSETS"), source, userCache, cmp.Or[io.Writer](log, io.Discard))
 }
 
 // componentsDir asks the go command, which knows where this module is however the

@@ -27,11 +27,12 @@ const (
 // Source gives the Evaluator in force, or nil while the cluster's facts are not known.
 type Source func() *policy.Evaluator
 
-// Handlers are the HTTP handlers by path.
-func Handlers(source Source, log logr.Logger) map[string]http.Handler {
+// Handlers are the HTTP handlers by path. self is the name of the user that warmpool is to the API server; empty where it
+// writes nothing.
+func Handlers(source Source, self string, log logr.Logger) map[string]http.Handler {
 	return map[string]http.Handler{
 		PodsPath:                 &handler[corev1.Pod]{name: "pods", kind: podKind, log: log, source: source, admit: admitPod, failOpen: true},
-		MutatePlaceholdersPath:   &handler[appsv1.Deployment]{name: "mutate-placeholders", kind: deploymentKind, log: log, source: source, admit: mutatePlaceholder},
+		MutatePlaceholdersPath:   &handler[appsv1.Deployment]{name: "mutate-placeholders", kind: deploymentKind, log: log, source: source, admit: mutatePlaceholder(self)},
 		ValidatePlaceholdersPath: &handler[appsv1.Deployment]{name: "validate-placeholders", kind: deploymentKind, log: log, source: source, admit: validatePlaceholder},
 	}
 }
@@ -133,12 +134,18 @@ func admitPod(e *policy.Evaluator, req *request[corev1.Pod]) (placement.Patch, [
 	return v.Patch, v.Findings
 }
 
-func mutatePlaceholder(e *policy.Evaluator, req *request[appsv1.Deployment]) (placement.Patch, []policy.Finding) {
-	if !e.IsPlaceholder(req.Object) {
-		return nil, nil
+// mutatePlaceholder fills placeholders; self is the user that is warmpool itself.
+func mutatePlaceholder(self string) func(*policy.Evaluator, *request[appsv1.Deployment]) (placement.Patch, []policy.Finding) {
+	return func(e *policy.Evaluator, req *request[appsv1.Deployment]) (placement.Patch, []policy.Finding) {
+		if !e.IsPlaceholder(req.Object) {
+			return nil, nil
+		}
+		o := e.Placeholder(req.Object, req.Namespace).Updates(req.OldObject)
+		if self != "" && req.UserInfo.Username == self {
+			o.ByWarmpool()
+		}
+		return MutatePlaceholder(e, o)
 	}
-	_, patch := MutatePlaceholder(e, req.Object, req.Namespace)
-	return patch, nil
 }
 
 // validatePlaceholder judges what is, or was, a placeholder: taking the label off does not take the rules off.

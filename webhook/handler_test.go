@@ -28,7 +28,7 @@ func exampleHandlers(t testing.TB) map[string]http.Handler {
 	configuration, err := os.ReadFile(exampleConfig)
 	require.NoError(t, err)
 	e := exampleEvaluator(t, string(configuration))
-	return webhook.Handlers(func() *policy.Evaluator { return e }, logr.Discard())
+	return webhook.Handlers(func() *policy.Evaluator { return e }, "", logr.Discard())
 }
 
 // review wraps an object, given as YAML, into an AdmissionReview; fields of the request can be overridden.
@@ -97,7 +97,7 @@ func TestPanic(t *testing.T) {
 	var log strings.Builder
 	logger := funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{})
 	failing := func(value any) http.Handler {
-		return webhook.Handlers(func() *policy.Evaluator { panic(value) }, logger)[webhook.PodsPath]
+		return webhook.Handlers(func() *policy.Evaluator { panic(value) }, "", logger)[webhook.PodsPath]
 	}
 	response := post(failing(errors.New("bad token hunter2")), "application/json", review(t, gpuPod, nil))
 	assert.Equal(t, http.StatusInternalServerError, response.Code)
@@ -160,7 +160,7 @@ func TestWarningsAreBounded(t *testing.T) {
 }
 
 func TestWhileTheClusterIsNotRead(t *testing.T) {
-	handlers := webhook.Handlers(func() *policy.Evaluator { return nil }, logr.Discard())
+	handlers := webhook.Handlers(func() *policy.Evaluator { return nil }, "", logr.Discard())
 	response := admit(t, handlers[webhook.PodsPath], review(t, gpuPod, nil))
 	assert.True(t, response.Allowed)
 	assert.Empty(t, response.Patch)

@@ -39,6 +39,9 @@ type request[T any] struct {
 	Object      *T                      `json:"object"`
 	OldObject   *T                      `json:"oldObject"`
 	DryRun      bool                    `json:"dryRun"`
+	UserInfo    struct {
+		Username string `json:"username"`
+	} `json:"userInfo"`
 }
 
 // httpError is a request that is no admission review; the API server then goes by the failure policy.

@@ -136,8 +136,13 @@ func TestGuidePlaceholderIsAdmittedAndFilled(t *testing.T) {
 				"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": 0., "maxUnavailable": 1.},
 			},
 		},
+		{
+			"op":    "add",
+			"path":  "/spec/template/spec/initContainers/0/image",
+			"value": "public.ecr.aws/sagemaker/sagemaker-distribution:3.2.0-cpu",
+		},
 	}, operations(t, v.Patch))
-	assert.Equal(t, []string{"Warn placeholder-image-tag"}, outcomes(v.Findings))
+	assert.Equal(t, []string{"Warn placeholder-image"}, outcomes(v.Findings), "the image that it named is replaced")
 }
 
 // The objects to try give what their comments promise.
@@ -149,12 +154,12 @@ func TestPlaceholdersToTry(t *testing.T) {
 		"broken": {
 			filled: []string{
 				"/spec/template/spec/affinity/nodeAffinity", "/spec/template/spec/tolerations",
-				"/spec/template/spec/terminationGracePeriodSeconds",
+				"/spec/template/spec/terminationGracePeriodSeconds", "/spec/template/spec/initContainers/0/image",
 			},
 			outcomes: []string{
-				"Deny placeholder-anti-affinity", "Deny placeholder-do-not-disrupt", "Deny placeholder-accelerator",
+				"Warn placeholder-image", "Deny placeholder-anti-affinity", "Deny placeholder-do-not-disrupt", "Deny placeholder-accelerator",
 				"Deny placeholder-pull-command", "Warn placeholder-rollout", "Warn placeholder-qos",
-				"Warn placeholder-image-tag", "Warn placeholder-pull-policy", "Warn placeholder-sizing-mode",
+				"Warn placeholder-pull-policy", "Warn placeholder-sizing-mode",
 			},
 		},
 		"mended": {},

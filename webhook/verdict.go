@@ -36,14 +36,14 @@ func JudgePod(e *policy.Evaluator, pod *corev1.Pod, namespace string) Verdict {
 	return Verdict{Pool: poolName(o), Patch: patch, Findings: e.Check(o)}
 }
 
-// MutatePlaceholder fills a placeholder Deployment; one that is being deleted is left alone. The Object returned is the
-// Deployment as filled.
-func MutatePlaceholder(e *policy.Evaluator, d *appsv1.Deployment, namespace string) (*policy.Object, placement.Patch) {
-	o := e.Placeholder(d, namespace)
-	if d.DeletionTimestamp != nil {
-		return o, nil
+// MutatePlaceholder fills the Object of a placeholder Deployment and says what it replaced; one that is being deleted is
+// left alone.
+func MutatePlaceholder(e *policy.Evaluator, o *policy.Object) (placement.Patch, []policy.Finding) {
+	if o.Deployment.DeletionTimestamp != nil {
+		return nil, nil
 	}
-	return o, e.Mutate(o)
+	patch := e.Mutate(o)
+	return patch, o.Replaced()
 }
 
 // ValidatePlaceholder judges a placeholder Deployment as it is; old is nil at CREATE.
@@ -56,8 +56,9 @@ func ValidatePlaceholder(e *policy.Evaluator, o *policy.Object, old *appsv1.Depl
 
 // JudgePlaceholder is both: what becomes of a placeholder Deployment that somebody applies.
 func JudgePlaceholder(e *policy.Evaluator, d, old *appsv1.Deployment, namespace string) Verdict {
-	o, patch := MutatePlaceholder(e, d, namespace)
-	return Verdict{Pool: poolName(o), Patch: patch, Findings: ValidatePlaceholder(e, o, old)}
+	o := e.Placeholder(d, namespace).Updates(old)
+	patch, replaced := MutatePlaceholder(e, o)
+	return Verdict{Pool: poolName(o), Patch: patch, Findings: append(replaced, ValidatePlaceholder(e, o, old)...)}
 }
 
 func poolName(o *policy.Object) string {

@@ -64,3 +64,6 @@ func ownPod() *corev1.ObjectReference {
 	}
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name}
 }
+
+// serviceAccount is the user that warmpool is to the API server: the manifests name its ServiceAccount.
+func serviceAccount(namespace string) string { return "system:serviceaccount:" + namespace + ":warmpool" }

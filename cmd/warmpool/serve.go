@@ -143,7 +143,7 @@ func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certifica
 	recorder := lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)
 	evaluators.Seen = recorder.Record
 	server := mgr.GetWebhookServer()
-	for path, handler := range webhook.Handlers(evaluators.Current, log.WithName("admission")) {
+	for path, handler := range webhook.Handlers(evaluators.Current, serviceAccount(o.certs.Namespace), log.WithName("admission")) {
 		server.Register(path, handler)
 	}
 	err = errors.Join(

@@ -99,7 +99,7 @@ func TestPlaceholdersToTry(t *testing.T) {
 		cause{"spec.template.metadata.annotations[karpenter.sh/do-not-disrupt]", `"yes"`},
 		cause{"spec.template.spec.containers[0].resources.limits", "pool gpu has accelerators"},
 		cause{commandField, "pull-workspace-image"})
-	warned(t, u.warnings(t), "placeholder-rollout: ", "placeholder-qos: ", "placeholder-image-tag: ", "placeholder-pull-policy: ")
+	warned(t, u.warnings(t), "placeholder-rollout: ", "placeholder-qos: ", "placeholder-pull-policy: ")
 	require.NoError(t, patch("placeholder-mended.yaml"))
 	assert.Empty(t, u.warnings(t))
 }

@@ -41,7 +41,7 @@ import (
 //	allocs-part   allocations of warmpool over those of the framework
 func BenchmarkHandlers(b *testing.B) {
 	e := evaluator(b)
-	handlers := webhook.Handlers(func() *policy.Evaluator { return e }, logr.Discard())
+	handlers := webhook.Handlers(func() *policy.Evaluator { return e }, "", logr.Discard())
 	cases := []struct {
 		name      string
 		body      []byte

@@ -34,7 +34,7 @@ func BenchmarkScale(b *testing.B) {
 			cfg, facts := largeCluster(nodes)
 			e, err := policy.New(cfg, facts, time.Unix(0, 0))
 			require.NoError(b, err)
-			handlers := webhook.Handlers(func() *policy.Evaluator { return e }, logr.Discard())
+			handlers := webhook.Handlers(func() *policy.Evaluator { return e }, "", logr.Discard())
 			rows = append(rows, row{fmt.Sprint(nodes), handlers[c.path]})
 		}
 		for i := 1; i < len(rows); i++ {

@@ -17,12 +17,17 @@ func (p *Patch) Add(pointer string, value any) {
 	*p = append(*p, jsonpatch.NewOperation("add", pointer, value))
 }
 
+// Remove appends a "remove" operation.
+func (p *Patch) Remove(pointer string) {
+	*p = append(*p, jsonpatch.NewOperation("remove", pointer, nil))
+}
+
 // JSON encodes the patch, in one pass: an Operation that is marshalled by itself is encoded twice.
 func (p Patch) JSON() ([]byte, error) {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
-		Value any    `json:"value"`
+		Value any    `json:"value,omitempty"`
 	}
 	operations := make([]operation, len(p))
 	for i := range p {

@@ -85,13 +85,19 @@ func (e *Evaluator) IsWorkspace(podLabels map[string]string) bool {
 	return e.workspaces.Matches(labels.Set(podLabels))
 }
 
-// Mutate fills what is absent, rule by rule, in the Object, and returns the operations that do the same to its JSON.
+// Mutate fills what is absent, rule by rule, in the Object, and returns the operations that do the same to its JSON. What
+// it replaced the Object tells afterwards.
 func (e *Evaluator) Mutate(o *Object) placement.Patch {
 	var patch placement.Patch
 	actions := e.actionsOf(o)
 	for i, rule := range table {
-		if rule.mutate != nil && e.applies(rule, actions[i], o) {
-			rule.mutate(o, &patch)
+		if rule.mutate == nil || !e.applies(rule, actions[i], o) {
+			continue
+		}
+		known := len(o.replaced)
+		rule.mutate(o, &patch)
+		for j := known; j < len(o.replaced); j++ {
+			o.replaced[j] = o.replaced[j].of(rule, actions[i])
 		}
 	}
 	return patch
@@ -107,18 +113,7 @@ func (e *Evaluator) Check(o *Object) []Finding {
 			continue
 		}
 		for _, f := range rule.check(o) {
-			f.Rule = rule
-			f.Action = actions[i]
-			if f.atMost != "" {
-				f.Action = mildest(f.Action, f.atMost)
-			}
-			if f.Severity == "" {
-				f.Severity = rule.Severity
-			}
-			if f.Fix == "" {
-				f.Fix = rule.Fix
-			}
-			findings = append(findings, f)
+			findings = append(findings, f.of(rule, actions[i]))
 		}
 	}
 	return findings

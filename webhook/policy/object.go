@@ -14,6 +14,7 @@ import (
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
+	"warmpool.sh/webhook/prepull"
 	"warmpool.sh/webhook/sizing"
 )
 
@@ -39,6 +40,11 @@ type Object struct {
 	facts  *cluster.Snapshot
 	config *config.WarmPoolConfiguration
 	sizes  *sizing.Sizes
+
+	// before is what an update changes, byWarmpool tells that warmpool itself asks; see Updates and ByWarmpool.
+	before     *appsv1.Deployment
+	byWarmpool bool
+	replaced   []Finding
 
 	// judged is what several rules ask about the object as it is; Check starts it anew.
 	judged judged
@@ -92,6 +98,24 @@ func (e *Evaluator) Placeholder(d *appsv1.Deployment, namespace string) *Object 
 		facts: e.facts, config: e.config, sizes: e.sizes,
 	}
 }
+
+// Updates tells what a placeholder was before the update that is judged; nil at CREATE.
+func (o *Object) Updates(before *appsv1.Deployment) *Object {
+	o.before = before
+	return o
+}
+
+// ByWarmpool tells that the request is one of warmpool itself, another replica of which may know more.
+func (o *Object) ByWarmpool() *Object {
+	o.byWarmpool = true
+	return o
+}
+
+// Replaced are findings about the values that Mutate replaced by others. They deny nothing.
+func (o *Object) Replaced() []Finding { return o.replaced }
+
+// replace notes that Mutate replaced a value.
+func (o *Object) replace(f Finding) { o.replaced = append(o.replaced, f.atMostWarn()) }
 
 // specPath is the field path of the pod spec or of a part of it.
 func (o *Object) specPath(parts ...string) *field.Path {
@@ -175,14 +199,11 @@ func LooksLikePlaceholder(d *appsv1.Deployment, priorityClassName string) bool {
 		d.Spec.Template.Spec.PriorityClassName == priorityClassName
 }
 
-// prePullPrefix names the init containers that pull Workspace images.
-const prePullPrefix = "pull-workspace-image"
-
 // prePullContainers are the indices of the init containers that pull Workspace images.
 func (o *Object) prePullContainers() []int {
 	var found []int
 	for i := range o.Spec.InitContainers {
-		if strings.HasPrefix(o.Spec.InitContainers[i].Name, prePullPrefix) {
+		if strings.HasPrefix(o.Spec.InitContainers[i].Name, prepull.Name) {
 			found = append(found, i)
 		}
 	}

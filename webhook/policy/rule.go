@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/config"
@@ -72,6 +74,17 @@ type Finding struct {
 	short *short
 	// amount is how much is wrong, where that can grow; an update is denied when it did.
 	amount int64
+}
+
+// of completes the finding with what its rule says where it says nothing itself.
+func (f Finding) of(rule *Rule, action config.Action) Finding {
+	f.Rule, f.Action = rule, action
+	if f.atMost != "" {
+		f.Action = mildest(action, f.atMost)
+	}
+	f.Severity = cmp.Or(f.Severity, rule.Severity)
+	f.Fix = cmp.Or(f.Fix, rule.Fix)
+	return f
 }
 
 // identity of a violation across an update.

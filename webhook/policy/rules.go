@@ -15,6 +15,7 @@ var table = []*Rule{
 	placeholderRollout,
 	placeholderAccelerator,
 	placeholderQOS,
+	placeholderImage,
 	placeholderImageTag,
 	placeholderPullPolicy,
 	placeholderPullCommand,

@@ -69,11 +69,16 @@ func runCase(t *testing.T, rule *policy.Rule, kind, file string) {
 	}
 	e := c.evaluator(t)
 	object := c.object(t, e, "object.yaml")
+	old := c.object(t, e, "old.yaml")
+	if old != nil {
+		object.Updates(old.Deployment)
+	}
 	patch := e.Mutate(object)
 	findings := e.Check(object)
-	if old := c.object(t, e, "old.yaml"); old != nil {
+	if old != nil {
 		findings = e.CheckUpdate(object, old)
 	}
+	findings = append(object.Replaced(), findings...)
 	got := map[string]string{"want.json": printPatch(t, patch), "want.txt": printFindings(findings)}
 	switch kind {
 	case "allow":

@@ -10,13 +10,19 @@ FUZZTIME ?= 1m
 VERSION ?= $(shell git describe --tags --dirty --match='v[0-9]*' 2>/dev/null \
 	|| echo v0.0.0+$$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown))
 
+# kubectl of deploy and undeploy, with flags if need be: KUBECTL="kubectl --context staging".
+KUBECTL ?= kubectl
+# A folder in manifests/overlays, or a path with a slash.
+OVERLAY ?= embedded
+PLATFORMS ?= linux/amd64,linux/arm64
+
 TOOL := $(GO) tool -modfile=test/tools/go.mod
 LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(VERSION)
 
-.PHONY: help build run test e2e lint bench fuzz docs clean
+.PHONY: help build run test e2e lint bench fuzz docs image push deploy undeploy sbom vulncheck clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build bin/warmpool
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/warmpool ./cmd/warmpool
@@ -34,6 +40,7 @@ e2e: ## Run only the tests that need more than an API server: controllers, sched
 lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) mod tidy -diff
 	$(GO) -C test/tools mod tidy -diff
+	$(GO) -C test/monitoring mod tidy -diff
 	$(TOOL) golangci-lint run ./...
 
 bench: ## Measure the handlers against a no-op and against the framework's default path
@@ -46,8 +53,30 @@ fuzz: ## Run each fuzz target for FUZZTIME=1m
 		$(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$${file%/*}" </dev/null || exit 1; \
 	done
 
-docs: ## Write the generated parts of the README anew
+docs: ## Write the generated parts of README.md and docs anew
 	$(GO) test ./cmd/warmpool -run '^TestREADME$$' -update
+	$(GO) test ./docs -run '^TestConfigurationReference$$' -update
+
+image: ## Build the image IMG for this machine
+	docker build --build-arg VERSION=$(VERSION) -t $(call needed,IMG) .
+
+push: ## Build the image IMG for PLATFORMS and push it
+	docker buildx build --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -t $(call needed,IMG) --push .
+
+deploy: ## Install OVERLAY=embedded with the image IMG, by KUBECTL; or bring what is there up to date
+	KUBECTL='$(KUBECTL)' manifests/install.sh deploy '$(OVERLAY)' '$(call needed,IMG)'
+
+undeploy: ## Take out what deploy has installed, the webhooks first; Workspaces and what is others' stays
+	KUBECTL='$(KUBECTL)' manifests/install.sh undeploy '$(OVERLAY)'
+
+sbom: ## Write bin/warmpool.cdx.json, the modules and licences that are in bin/warmpool, as CycloneDX
+	@mkdir -p bin
+	$(TOOL) cyclonedx-gomod app -json -licenses -packages=false -main cmd/warmpool -output bin/warmpool.cdx.json .
+
+vulncheck: ## Look for known vulnerabilities that warmpool's code reaches; needs the network
+	@$(TOOL) govulncheck ./cmd/... || { echo "If vuln.go.dev cannot be reached from here: GOVULNDB names another server" >&2; exit 1; }
+
+needed = $(or $($(1)),$(error set $(1), such as $(1)=registry.example/warmpool:v0.1.0))
 
 clean: ## Remove what the other targets made
 	rm -rf bin

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Installs an overlay with an image of its own, or takes it out of the cluster again. No file of the repository is changed.
+#   install.sh deploy OVERLAY IMAGE
+#   install.sh undeploy OVERLAY
+# OVERLAY is the name of a folder in manifests/overlays, or a path with a slash. kubectl is $KUBECTL, which may have flags.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+read -ra kubectl <<<"${KUBECTL:-kubectl}"
+limit=${WAIT:-2m} # for each of the things that are waited for
+ours=app.kubernetes.io/part-of=warmpool
+keep=warmpool.sh/keep # marks a namespace that was there before warmpool
+
+k() { "${kubectl[@]}" "$@"; }
+
+fail() {
+	echo "$*" >&2
+	exit 1
+}
+
+# render writes a kustomization into a folder of its own that refers to the overlay and holds the patches of standard
+# input. kustomize takes no absolute path, so the way goes up to the root and down again.
+render() {
+	local overlay=$1 up
+	[[ $overlay == */* ]] || overlay=$here/overlays/$overlay
+	[[ -f $overlay/kustomization.yaml ]] || fail "$overlay has no kustomization.yaml: set OVERLAY to one of: $(ls "$here/overlays" | paste -sd' ' -), or to a path"
+	overlay=$(cd "$overlay" && pwd -P)
+	dir=$(mktemp -d)
+	trap 'rm -rf "$dir"' EXIT
+	up=$(cd "$dir" && pwd -P | sed -E 's#/[^/]+#../#g')
+	cat >"$dir/kustomization.yaml" <<-EOF
+		resources: [ "$up${overlay#/}" ]
+		patches:
+		$(cat)
+	EOF
+	k kustomize "$dir" >"$dir/all.yaml"
+}
+
+deploy() {
+	local there namespace
+	render "$1" <<-EOF
+		- target: {kind: Deployment, name: warmpool}
+		  patch: |
+		    - {op: replace, path: /spec/template/spec/containers/0/image, value: "$2"}
+	EOF
+	there=$(k get namespaces -l "app.kubernetes.io/part-of!=warmpool" -o name)
+	# What others have changed by hand comes back to what the manifests say. caBundle and replicas are not in them.
+	k apply --server-side --force-conflicts -f "$dir/all.yaml"
+	for namespace in $(k get namespaces -l "$ours" -o name); do
+		if grep -qxF "$namespace" <<<"$there"; then
+			k annotate "$namespace" "$keep=it was here before warmpool"
+		fi
+	done
+	k rollout status --timeout="$limit" -n "$(k get deployments -A -l "$ours,app.kubernetes.io/name=warmpool" -o jsonpath='{.items[0].metadata.namespace}')" deployment/warmpool
+}
+
+# The webhooks go first: nothing that follows waits for a warmpool that is going. One step that fails does not keep the
+# others from being tried.
+undeploy() {
+	local failed=0 namespace
+	render "$1" <<-'EOF'
+		- {target: {kind: Namespace}, patch: "{$patch: delete, kind: any, metadata: {name: any}}"}
+		- {target: {kind: PriorityClass}, patch: "{$patch: delete, kind: any, metadata: {name: any}}"}
+	EOF
+	remove mutatingwebhookconfiguration,validatingwebhookconfiguration warmpool || failed=1
+	remove --cascade=foreground -f "$dir/all.yaml" || failed=1
+	remove_class || failed=1
+	for namespace in $(k get namespaces -l "$ours" -o jsonpath='{.items[*].metadata.name}'); do
+		# What warmpool itself has written.
+		remove -n "$namespace" lease/warmpool configmap/warmpool-last-seen secret/warmpool-ca || failed=1
+		# And cert-manager, which keeps its Secrets.
+		remove -n "$namespace" secret/warmpool-webhook-ca secret/warmpool-webhook-tls || failed=1
+		remove_namespace "$namespace" || failed=1
+	done
+	[[ $failed == 0 ]] || fail "Not everything is gone: see above, then run this again."
+}
+
+remove() { k delete --ignore-not-found --timeout="$limit" "$@"; }
+
+# remove_class keeps the PriorityClass while others' Deployments need it to make pods.
+remove_class() {
+	local class users
+	for class in $(k get priorityclasses -l "$ours" -o jsonpath='{.items[*].metadata.name}'); do
+		users=$(k get deployments -A -o jsonpath="{range .items[?(@.spec.template.spec.priorityClassName==\"$class\")]}{.metadata.namespace}/{.metadata.name} {end}") || return
+		if [[ -n $users ]]; then
+			echo "PriorityClass $class stays: these Deployments use it: $users" >&2
+			continue
+		fi
+		remove priorityclass "$class" || return
+	done
+}
+
+# remove_namespace keeps a namespace that was there before, or in which somebody else has something.
+remove_namespace() {
+	local namespace=$1 kinds others
+	if [[ -n $(k get namespace "$namespace" -o jsonpath="{.metadata.annotations.${keep//./\\.}}") ]]; then
+		echo "Namespace $namespace stays: it was here before warmpool" >&2
+		k label namespace "$namespace" "${ours%=*}-"
+		k annotate namespace "$namespace" "$keep-"
+		return
+	fi
+	kinds=$(k api-resources --namespaced --verbs=list,delete -o name | paste -sd, -) || return
+	others=$(k get "$kinds" -n "$namespace" --ignore-not-found -o go-template="$others_template") || return
+	if [[ -n $others ]]; then
+		echo "Namespace $namespace stays: it has $others" >&2
+		return
+	fi
+	remove namespace "$namespace"
+}
+
+# What is in a namespace and neither warmpool's, nor made by Kubernetes for every namespace, nor owned by something else.
+others_template='{{range .items}}{{$m := .metadata}}{{$n := printf "%s/%s" .kind $m.name}}
+{{- if not (or $m.ownerReferences $m.deletionTimestamp (eq .kind "Event" "Endpoints")
+	(eq $n "ConfigMap/kube-root-ca.crt" "ServiceAccount/default")
+	(and $m.labels (eq (printf "%v" (index $m.labels "app.kubernetes.io/part-of")) "warmpool")))}}{{$n}} {{end}}{{end}}'
+
+case "${1:-} $#" in
+"deploy 3")
+	[[ -n $3 ]] || fail "which image? make deploy IMG=registry/name:tag"
+	deploy "$2" "$3"
+	;;
+"undeploy 2") undeploy "$2" ;;
+*) fail "usage: install.sh deploy OVERLAY IMAGE | install.sh undeploy OVERLAY" ;;
+esac

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"warmpool.sh/webhook/placement"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -30,10 +29,11 @@ type Source func() *policy.Evaluator
 // Handlers are the HTTP handlers by path. self is the name of the user that warmpool is to the API server; empty where it
 // writes nothing.
 func Handlers(source Source, self string, log logr.Logger) map[string]http.Handler {
+	l := newLimiter()
 	return map[string]http.Handler{
-		PodsPath:                 &handler[corev1.Pod]{name: "pods", kind: podKind, log: log, source: source, admit: admitPod, failOpen: true},
-		MutatePlaceholdersPath:   &handler[appsv1.Deployment]{name: "mutate-placeholders", kind: deploymentKind, log: log, source: source, admit: mutatePlaceholder(self)},
-		ValidatePlaceholdersPath: &handler[appsv1.Deployment]{name: "validate-placeholders", kind: deploymentKind, log: log, source: source, admit: validatePlaceholder},
+		PodsPath:                 limited(l, &handler[corev1.Pod]{name: "pods", kind: podKind, log: log, source: source, admit: admitPod, failOpen: true}),
+		MutatePlaceholdersPath:   limited(l, &handler[appsv1.Deployment]{name: "mutate-placeholders", kind: deploymentKind, log: log, source: source, admit: mutatePlaceholder(self)}),
+		ValidatePlaceholdersPath: limited(l, &handler[appsv1.Deployment]{name: "validate-placeholders", kind: deploymentKind, log: log, source: source, admit: validatePlaceholder}),
 	}
 }
 
@@ -48,7 +48,7 @@ type handler[T any] struct {
 	kind   metav1.GroupVersionKind
 	log    logr.Logger
 	source Source
-	admit  func(*policy.Evaluator, *request[T]) (placement.Patch, []policy.Finding)
+	admit  func(*policy.Evaluator, *request[T]) Verdict
 	// failOpen admits objects unchanged, with a warning, while the facts are not known; otherwise the failure policy decides.
 	failOpen bool
 }
@@ -108,51 +108,52 @@ func (h *handler[T]) respond(req *request[T]) (*admissionv1.AdmissionResponse, e
 		response.Warnings = []string{"warmpool has not read the cluster yet: the pod is not placed and may start on a cold node"}
 		return response, nil
 	}
-	patch, findings := h.admit(evaluator, req)
-	if len(patch) > 0 {
-		bytes, err := patch.JSON()
+	verdict := h.admit(evaluator, req)
+	if len(verdict.Patch) > 0 {
+		bytes, err := verdict.Patch.JSON()
 		if err != nil {
 			return nil, fmt.Errorf("encode the patch: %w", err)
 		}
 		patchType := admissionv1.PatchTypeJSONPatch
 		response.Patch, response.PatchType = bytes, &patchType
 	}
-	response.Warnings = Warnings(findings)
-	if denial := Denial(schema.GroupKind{Group: h.kind.Group, Kind: h.kind.Kind}, req.Name, findings); denial != nil {
+	response.Warnings = Warnings(verdict.Findings)
+	if denial := Denial(schema.GroupKind{Group: h.kind.Group, Kind: h.kind.Kind}, req.Name, verdict.Findings); denial != nil {
 		response.Allowed, response.Result = false, denial
 		response.Patch, response.PatchType = nil, nil
 	}
-	h.count(req.DryRun, response, findings)
+	h.count(req.DryRun, response, &verdict)
 	return response, nil
 }
 
-func admitPod(e *policy.Evaluator, req *request[corev1.Pod]) (placement.Patch, []policy.Finding) {
+func admitPod(e *policy.Evaluator, req *request[corev1.Pod]) Verdict {
 	if req.Operation != admissionv1.Create || !e.IsWorkspace(req.Object.Labels) {
-		return nil, nil
+		return Verdict{}
 	}
-	v := JudgePod(e, req.Object, req.Namespace)
-	return v.Patch, v.Findings
+	return JudgePod(e, req.Object, req.Namespace)
 }
 
 // mutatePlaceholder fills placeholders; self is the user that is warmpool itself.
-func mutatePlaceholder(self string) func(*policy.Evaluator, *request[appsv1.Deployment]) (placement.Patch, []policy.Finding) {
-	return func(e *policy.Evaluator, req *request[appsv1.Deployment]) (placement.Patch, []policy.Finding) {
+func mutatePlaceholder(self string) func(*policy.Evaluator, *request[appsv1.Deployment]) Verdict {
+	return func(e *policy.Evaluator, req *request[appsv1.Deployment]) Verdict {
 		if !e.IsPlaceholder(req.Object) {
-			return nil, nil
+			return Verdict{}
 		}
 		o := e.Placeholder(req.Object, req.Namespace).Updates(req.OldObject)
 		if self != "" && req.UserInfo.Username == self {
 			o.ByWarmpool()
 		}
-		return MutatePlaceholder(e, o)
+		patch, replaced := MutatePlaceholder(e, o)
+		return Verdict{Pool: poolName(o), Patch: patch, Findings: replaced}
 	}
 }
 
 // validatePlaceholder judges what is, or was, a placeholder: taking the label off does not take the rules off.
-func validatePlaceholder(e *policy.Evaluator, req *request[appsv1.Deployment]) (placement.Patch, []policy.Finding) {
+func validatePlaceholder(e *policy.Evaluator, req *request[appsv1.Deployment]) Verdict {
 	wasPlaceholder := req.OldObject != nil && e.IsPlaceholder(req.OldObject)
 	if !e.IsPlaceholder(req.Object) && !wasPlaceholder {
-		return nil, nil
+		return Verdict{}
 	}
-	return nil, ValidatePlaceholder(e, e.Placeholder(req.Object, req.Namespace), req.OldObject)
+	o := e.Placeholder(req.Object, req.Namespace)
+	return Verdict{Pool: poolName(o), Findings: ValidatePlaceholder(e, o, req.OldObject)}
 }

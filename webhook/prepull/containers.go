@@ -27,8 +27,17 @@ func place(name string) (place int, ok bool) {
 		return 0, true
 	}
 	number, ok := strings.CutPrefix(name, Name+"-")
+	if !ok {
+		return 0, false
+	}
 	n, err := strconv.Atoi(number)
-	return n - 1, ok && err == nil && n >= 2 && strconv.Itoa(n) == number
+	return n - 1, err == nil && n >= 2 && strconv.Itoa(n) == number
+}
+
+// Owns tells whether a container of this name is one of the pre-pull containers.
+func Owns(name string) bool {
+	_, ok := place(name)
+	return ok
 }
 
 // owned are the indices of the pre-pull containers in the order of their places.
@@ -81,12 +90,11 @@ func Changes(init []corev1.Container, images []string) []Change {
 		return nil
 	}
 	var set, added, gone []Change
-	have := map[int]bool{}
+	have := make([]bool, len(images))
 	for i := range init {
 		at, ok := place(init[i].Name)
 		switch {
 		case !ok:
-			continue
 		case at >= len(images):
 			gone = append(gone, Change{Index: i, Container: corev1.Container{Name: init[i].Name}, Gone: true})
 		case init[i].Image != images[at]:
@@ -94,7 +102,9 @@ func Changes(init []corev1.Container, images []string) []Change {
 			container.Image = images[at]
 			set = append(set, Change{Index: i, Container: container})
 		}
-		have[at] = true
+		if ok && at < len(images) {
+			have[at] = true
+		}
 	}
 	for at := range images {
 		if !have[at] {

@@ -50,40 +50,40 @@ func Sources(pool *config.Pool, workspaces *config.Workspaces, templates cluster
 func source(ref config.TemplateRef, field, image string, workspaces *config.Workspaces) Source {
 	resolved, problem := Resolve(image, workspaces)
 	if problem != "" {
-		problem = fmt.Sprintf("spec.%s of WorkspaceTemplate %s/%s %s", field, ref.Namespace, ref.Name, problem)
+		problem = fmt.Sprintf("%s %.100q of WorkspaceTemplate %s/%s %s", field, image, ref.Namespace, ref.Name, problem)
 	}
 	return Source{Template: ref, Image: resolved, Problem: problem}
 }
 
-// Resolve completes an image name as the Workspace controller does: short names by imageAliases, other names without a
-// slash by imageRegistry, with the tag latest where they have neither tag nor digest. Where that cannot be done, problem
-// says why, as the end of a sentence about the name.
+// Resolve completes an image name as the Workspace controller does: short names by imageAliases, names without a slash by
+// imageRegistry, with the tag latest where they have neither tag nor digest. Where that cannot be done, problem says why,
+// as the end of a sentence about the name.
 func Resolve(image string, workspaces *config.Workspaces) (resolved, problem string) {
-	alias, aliased := workspaces.ImageAliases[image]
+	if alias, ok := workspaces.ImageAliases[image]; ok {
+		image = alias
+	}
 	switch {
 	case image == "":
-		return "", "is empty: the Workspace controller then takes an image that warmpool cannot know; name one"
-	case aliased:
-		image = alias
+		return "", "is empty: name an image, for warmpool cannot know the Workspace controller's own"
 	case !strings.Contains(image, "/") && workspaces.ImageRegistry == "":
-		return "", fmt.Sprintf("is the bare image name %.100q: set the registry (workspaces.imageRegistry, or imageAliases)", image)
+		return "", "is a bare name: set workspaces.imageRegistry or imageAliases"
 	case !strings.Contains(image, "/"):
-		image = strings.TrimSuffix(workspaces.ImageRegistry, "/") + "/" + image
-		if !strings.ContainsAny(image[strings.LastIndex(image, "/"):], ":@") {
+		if !strings.ContainsAny(image, ":@") {
 			image += ":latest"
 		}
+		image = strings.TrimSuffix(workspaces.ImageRegistry, "/") + "/" + image
 	}
 	if _, err := reference.ParseNormalizedNamed(image); err != nil {
-		return "", fmt.Sprintf("is no image reference: %.200q: %v", image, err)
+		return "", fmt.Sprintf("is no image reference: %v", err)
 	}
 	return image, ""
 }
 
 // Images are the distinct images to pull, in the order of the containers: those of the sources, and for each source that
-// is not known the images that its template had last: by the record of the last sync, else by the place among those
-// that the placeholder pulls now. Without a record nothing that is pulled now is given up for it.
+// is not known what the record has for it. Where the record has nothing for one, it may be any image that is pulled now
+// and belongs to no other source: none of these is given up, and they keep their places if they can.
 func Images(sources []Source, record Record, now []string) []string {
-	var images []string
+	images := make([]string, 0, len(sources))
 	add := func(more ...string) {
 		for _, image := range more {
 			if !slices.Contains(images, image) {
@@ -91,23 +91,24 @@ func Images(sources []Source, record Record, now []string) []string {
 			}
 		}
 	}
+	unclaimed := func(image string) bool { return !record.has(image) && !Record(sources).has(image) }
 	guessed := false
 	for i, s := range sources {
-		last := record.of(s.Template)
-		switch {
-		case s.Image != "":
+		if s.Image != "" {
 			add(s.Image)
-		case len(last) > 0:
+		} else if last := record.of(sources, i); len(last) > 0 {
 			add(last...)
-		default:
+		} else {
 			guessed = true
-			if i < len(now) {
-				add(now[i])
+			if at := len(images); at < len(now) && unclaimed(now[at]) {
+				add(now[at])
 			}
 		}
 	}
-	if guessed {
-		add(now...)
+	for _, image := range now {
+		if guessed && unclaimed(image) {
+			add(image)
+		}
 	}
 	return images
 }

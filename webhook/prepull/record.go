@@ -4,12 +4,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/distribution/reference"
+
 	"warmpool.sh/webhook/config"
 )
 
 // Annotations of placeholder Deployments; never of their pod templates, which would roll out.
 const (
-	// SyncedImage lists the images that the controller synced last, separated by commas, one for each template.
+	// SyncedImage lists the images that the controller synced last, separated by commas: one for each image that a
+	// template asks for, in this order; empty for one that was never known.
 	SyncedImage = "warmpool.sh/synced-image"
 	// SyncedTemplate lists the WorkspaceTemplate of each, as namespace/name.
 	SyncedTemplate = "warmpool.sh/synced-template"
@@ -24,38 +27,41 @@ type Record []Source
 
 // RecordOf reads the annotations of a placeholder Deployment; nil when they say nothing that can be used.
 func RecordOf(annotations map[string]string) Record {
-	images, templates := annotations[SyncedImage], strings.Split(annotations[SyncedTemplate], ",")
-	if images == "" || len(templates) != strings.Count(images, ",")+1 {
+	list := annotations[SyncedImage]
+	if strings.Trim(list, ",") == "" {
 		return nil
 	}
-	var record Record
-	for i, image := range strings.Split(images, ",") {
+	images, templates := strings.Split(list, ","), strings.Split(annotations[SyncedTemplate], ",")
+	if len(images) != len(templates) {
+		return nil
+	}
+	record := make(Record, len(images))
+	for i, image := range images {
 		namespace, name, _ := strings.Cut(templates[i], "/")
-		record = append(record, Source{Template: config.TemplateRef{Namespace: namespace, Name: name}, Image: image})
+		record[i] = Source{Template: config.TemplateRef{Namespace: namespace, Name: name}, Image: image}
 	}
 	return record
 }
 
-// NewRecord is the record of a sync by the sources; a source that is not known keeps what the record before says.
+// NewRecord is the record of a sync by the sources; a source that is not known keeps what the record before has for it.
+// It is nil when it would have no image at all.
 func NewRecord(sources []Source, before Record) Record {
 	var record Record
-	for _, s := range sources {
-		if s.Image != "" {
-			record = append(record, Source{Template: s.Template, Image: s.Image})
-			continue
+	for i, s := range sources {
+		images := []string{s.Image}
+		if s.Image == "" {
+			if last := before.of(sources, i); len(last) > 0 {
+				images = last
+			}
 		}
-		for _, image := range before.of(s.Template) {
+		for _, image := range images {
 			record = append(record, Source{Template: s.Template, Image: image})
 		}
 	}
-	// An unknown allowed image would repeat all that its template had.
-	var distinct Record
-	for _, s := range record {
-		if !slices.Contains(distinct, s) {
-			distinct = append(distinct, s)
-		}
+	if !slices.ContainsFunc(record, func(s Source) bool { return s.Image != "" }) {
+		return nil
 	}
-	return distinct
+	return record
 }
 
 // Annotations are the SyncedImage and SyncedTemplate annotations of the record.
@@ -69,23 +75,32 @@ func (r Record) Annotations() map[string]string {
 
 // Covers tells whether the record has exactly these images.
 func (r Record) Covers(images []string) bool {
-	if len(r) == 0 {
-		return false
-	}
 	for _, s := range r {
-		if !slices.Contains(images, s.Image) {
+		if s.Image != "" && !slices.Contains(images, s.Image) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(images, func(image string) bool {
-		return !slices.ContainsFunc(r, func(s Source) bool { return s.Image == image })
-	})
+	return len(images) > 0 && !slices.ContainsFunc(images, func(image string) bool { return !r.has(image) })
 }
 
-func (r Record) of(template config.TemplateRef) []string {
+func (r Record) has(image string) bool {
+	return image != "" && slices.ContainsFunc(r, func(s Source) bool { return s.Image == image })
+}
+
+// of is what the record has for one of the sources: the image with the same place among those of its template, or all of
+// them where the template has no other source, as one that is deleted. Users can write the record: what is no image is
+// left out.
+func (r Record) of(sources []Source, i int) []string {
+	of := func(all []Source) []Source {
+		return slices.DeleteFunc(slices.Clone(all), func(s Source) bool { return s.Template != sources[i].Template })
+	}
+	had, place := of(r), len(of(sources[:i]))
+	if len(of(sources)) > 1 {
+		had = had[min(place, len(had)):min(place+1, len(had))]
+	}
 	var images []string
-	for _, s := range r {
-		if s.Template == template {
+	for _, s := range had {
+		if _, err := reference.ParseNormalizedNamed(s.Image); err == nil {
 			images = append(images, s.Image)
 		}
 	}

@@ -6,21 +6,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"warmpool.sh/webhook"
 	"warmpool.sh/webhook/config"
 )
-
-var configReloads = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "warmpool_config_reloads_total",
-	Help: "Configuration files read, by result (applied, refused).",
-}, []string{"result"})
-
-func init() { metrics.Registry.MustRegister(configReloads) }
 
 // reloads puts new configurations in force and makes refused ones known.
 type reloads struct {
@@ -40,6 +31,7 @@ func (r *reloads) changed(cfg *config.WarmPoolConfiguration) {
 
 func (r *reloads) applied(cfg *config.WarmPoolConfiguration) {
 	configReloads.WithLabelValues("applied").Inc()
+	configApplied.SetToCurrentTime()
 	r.log.Info("configuration in force", "pools", len(cfg.Pools))
 	for _, exemption := range cfg.Expired(time.Now()) {
 		r.log.Info("exemption has ended and no longer applies", "namespace", exemption.Namespace, "name", exemption.Name, "until", exemption.Until)

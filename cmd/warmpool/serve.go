@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,7 +16,6 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -33,6 +33,8 @@ type serveOptions struct {
 	configFile     string
 	certs          certs.Options
 	certsMode      string
+	tls            tlsOptions
+	shutdownDelay  time.Duration
 	host           string
 	port           int
 	metricsAddress string
@@ -76,6 +78,8 @@ one stays in force.`,
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "Have one replica alone write what is kept in the cluster; false where only one runs")
 	o.kube.AddFlags(flags)
+	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 5*time.Second, "How long to go on serving after the signal to stop, not ready any more, until no API server sends requests here")
+	o.tls.addFlags(cmd)
 	logsapi.AddFlags(o.logging, flags)
 	return cmd
 }
@@ -105,10 +109,16 @@ func (o *serveOptions) run(ctx context.Context) error {
 
 	serverOptions := ctrlwebhook.Options{Host: o.host, Port: o.port}
 	certificates.Configure(&serverOptions)
+	probe := newServerProbe(o.host, cmp.Or(o.port, ctrlwebhook.DefaultPort))
+	if err := o.tls.configure(&serverOptions, probe.name, log.WithName("callers")); err != nil {
+		return err
+	}
+	drain := drainTimeout
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		WebhookServer:          ctrlwebhook.NewServer(serverOptions),
-		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress: o.healthAddress,
+		WebhookServer:           ctrlwebhook.NewServer(serverOptions),
+		Metrics:                 metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:  "0", // see probes
+		GracefulShutdownTimeout: &drain,
 		// Only what writes waits for its turn: admissions are answered and facts read by every replica.
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "warmpool",
@@ -123,7 +133,14 @@ func (o *serveOptions) run(ctx context.Context) error {
 	}
 	events := mgr.GetEventRecorder("warmpool")
 	reload.recorder.Store(&events)
-	return o.start(ctx, mgr, certificates, watcher, evaluators)
+	probes, err := newProbes(mgr, o.healthAddress)
+	if err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	if err := probes.AddReadyzCheck("webhook", probe.check); err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	return o.start(probes.stopAfter(ctx, o.shutdownDelay), probes, certificates, watcher, evaluators)
 }
 
 func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certificates *certs.Certs, watcher *config.Watcher, evaluators *webhook.Evaluators) error {
@@ -138,7 +155,9 @@ func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certifica
 		}
 		if err := evaluators.Observe(snapshot); err != nil {
 			log.Error(err, "facts not taken")
+			return
 		}
+		snapshotTaken.SetToCurrentTime()
 	})
 	recorder := lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)
 	evaluators.Seen = recorder.Record
@@ -151,8 +170,6 @@ func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certifica
 		mgr.Add(facts),
 		mgr.Add(watcher),
 		mgr.Add(recorder),
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("webhook", server.StartedChecker()),
 		mgr.AddReadyzCheck("facts", func(*http.Request) error {
 			if evaluators.Current() == nil {
 				return errors.New("the cluster has not been read yet")

@@ -56,6 +56,13 @@ func (c *ControlPlane) apiServer(opts Options, paths map[string]string) program 
 			if !opts.ControllerManager {
 				args = append(args, "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")
 			}
+			if opts.WebhookClientName != "" {
+				path, err := c.keys.writeAdmissionConfig(c.Dir, opts.WebhookClientName)
+				if err != nil {
+					return nil, nil, err
+				}
+				args = append(args, "--admission-control-config-file="+path)
+			}
 			return args, nil, c.useAPIServer(address("https", ports[0]))
 		},
 		ready: func(ctx context.Context, ports []int) error {

@@ -45,6 +45,10 @@ type Options struct {
 	// because its nodes are fake ones. Unlike everything else here its metrics
 	// and probe ports listen on all addresses; it has no setting for that.
 	Karpenter bool
+	// WebhookClientName is the common name of a client certificate that
+	// kube-apiserver shows to every webhook; it shows none when this is empty. The
+	// file ca.crt in Dir is the CA that signed it.
+	WebhookClientName string
 	// Log receives one line per step; nil discards them.
 	Log io.Writer
 }

@@ -56,5 +56,17 @@ func (p *Process) Kill() error {
 	return nil
 }
 
+// Stop asks the process to end (SIGTERM) and waits until it has; the error says
+// how it ended when that is not with exit code 0.
+func (p *Process) Stop() error {
+	if err := p.child.stop(); err != nil {
+		return err
+	}
+	if state := p.child.cmd.ProcessState; !state.Success() {
+		return fmt.Errorf("%s ended with %s; its log ends:\n%s", p.child.name, state, p.child.tail())
+	}
+	return nil
+}
+
 // PID is the process's id.
 func (p *Process) PID() int { return p.child.cmd.Process.Pid }

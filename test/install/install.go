@@ -213,7 +213,8 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, binary string, sh
 		Command: func(ports []int) (args, env []string) {
 			w.MetricsURL = fmt.Sprintf("http://127.0.0.1:%d/metrics", ports[0])
 			w.HealthURL = fmt.Sprintf("http://127.0.0.1:%d", ports[1])
-			args = append(slices.Clone(deployment.Spec.Template.Spec.Containers[0].Args),
+			// No endpoints follow here; a delay that the Deployment states comes later and counts.
+			args = append(slices.Insert(slices.Clone(deployment.Spec.Template.Spec.Containers[0].Args), 1, "--shutdown-delay=0s"),
 				"--config="+w.ConfigFile, "--kubeconfig="+kubeconfig, "--namespace="+Namespace,
 				"--bind-address=127.0.0.1", "--port="+strconv.Itoa(port),
 				"--metrics-bind-address=127.0.0.1:"+strconv.Itoa(ports[0]), "--health-probe-bind-address=127.0.0.1:"+strconv.Itoa(ports[1]))

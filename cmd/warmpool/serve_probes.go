@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// stopping is what /readyz says from the signal to stop on.
+const stopping = "stopping"
+
+// probes is a manager whose /readyz says what is wrong; the manager's own withholds it, and so does the kubelet. What
+// changes is in the log, and faults are Events of warmpool's own pod too, for `kubectl describe pod`.
+type probes struct {
+	manager.Manager
+
+	mu     sync.Mutex
+	checks map[string]healthz.Checker
+	stop   bool
+	last   string // fault at the last look
+}
+
+// newProbes adds probes to a manager that has none; they are served at address, and nowhere if that is 0.
+func newProbes(mgr manager.Manager, address string) (*probes, error) {
+	p := &probes{Manager: mgr, checks: map[string]healthz.Checker{}, last: "not asked yet"}
+	if address == "" || address == "0" {
+		return p, nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--health-probe-bind-address: %w", err)
+	}
+	mux := http.NewServeMux()
+	// It says that the process answers, no more: what else may be wrong, no restart mends.
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "ok") })
+	mux.HandleFunc("/readyz", p.serveReady)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 90 * time.Second}
+	return p, mgr.Add(&manager.Server{Name: "health probe", Server: server, Listener: listener})
+}
+
+// AddReadyzCheck makes /readyz fail while check does.
+func (p *probes) AddReadyzCheck(name string, check healthz.Checker) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, found := p.checks[name]; found {
+		return fmt.Errorf("there is a readiness check %q already", name)
+	}
+	p.checks[name] = check
+	return nil
+}
+
+// serveReady answers 200, or 503 with one line for each check.
+func (p *probes) serveReady(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	checks, stop := p.checks, p.stop // complete before the manager starts
+	p.mu.Unlock()
+	if stop {
+		p.tell(stopping)
+		http.Error(w, stopping, http.StatusServiceUnavailable)
+		return
+	}
+	var lines, faults []string
+	for _, name := range slices.Sorted(maps.Keys(checks)) {
+		if err := checks[name](r); err != nil {
+			lines = append(lines, fmt.Sprintf("[-]%s: %v", name, err))
+			faults = append(faults, fmt.Sprintf("%s: %v", name, err))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("[+]%s ok", name))
+	}
+	fault := strings.Join(faults, "; ")
+	p.tell(fault)
+	switch {
+	case fault != "":
+		http.Error(w, strings.Join(lines, "\n"), http.StatusServiceUnavailable)
+	case r.URL.Query().Has("verbose"):
+		_, _ = fmt.Fprintln(w, strings.Join(lines, "\n"))
+	default:
+		_, _ = fmt.Fprint(w, "ok")
+	}
+}
+
+// tell makes a change of readiness known; the fault is empty when there is none.
+func (p *probes) tell(fault string) {
+	p.mu.Lock()
+	changed := fault != p.last
+	p.last = fault
+	p.mu.Unlock()
+	log := p.GetLogger().WithName("probes")
+	switch {
+	case !changed:
+	case fault == "":
+		log.Info("ready")
+	default:
+		log.Info("not ready", "reason", fault)
+		if pod := ownPod(); pod != nil && fault != stopping {
+			p.GetEventRecorder("warmpool").Eventf(pod, nil, corev1.EventTypeWarning, "NotReady", "Probe", "%.1000s", fault)
+		}
+	}
+}
+
+// drainTimeout bounds what comes after the delay of stopAfter: the API servers wait for no answer as long as this.
+const drainTimeout = 20 * time.Second
+
+// stopAfter is a context that ends some time after ctx. Until then /readyz fails while all else goes on: requests come in
+// until each API server's node has heard that this replica goes. The manager then closes the servers, and each answers
+// what it has begun.
+func (p *probes) stopAfter(ctx context.Context, delay time.Duration) context.Context {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		p.stop = true
+		p.mu.Unlock()
+		p.GetLogger().Info("stopping: not ready from now on, still serving", "delay", delay)
+		time.AfterFunc(delay, cancel)
+	})
+	return late
+}
+
+// serverProbe asks the webhook server of this process for a handshake. It makes itself known by a name that nobody else
+// can know, because it has no client certificate.
+type serverProbe struct{ address, name string }
+
+func newServerProbe(host string, port int) serverProbe {
+	return serverProbe{net.JoinHostPort(host, strconv.Itoa(port)), strings.ToLower(rand.Text()) + ".invalid"}
+}
+
+func (p serverProbe) check(r *http.Request) error {
+	dialer := tls.Dialer{Config: &tls.Config{
+		ServerName:         p.name,
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, //nolint:gosec // it tells this process nothing; another check is about the certificate
+	}}
+	connection, err := dialer.DialContext(r.Context(), "tcp", p.address)
+	if err != nil {
+		return fmt.Errorf("the webhook server does not answer: %w", err)
+	}
+	return connection.Close()
+}

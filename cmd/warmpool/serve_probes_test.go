@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+)
+
+// managerOf has what probes need of a manager: it keeps log lines and Events.
+type managerOf struct {
+	manager.Manager
+	recorder.EventRecorder
+	logged, events []string
+}
+
+func (m *managerOf) GetLogger() logr.Logger {
+	return funcr.New(func(_, args string) { m.logged = append(m.logged, args) }, funcr.Options{})
+}
+
+func (m *managerOf) GetEventRecorder(string) recorder.EventRecorder { return m }
+
+func (m *managerOf) Eventf(_, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	m.events = append(m.events, kind+" "+reason+" "+fmt.Sprintf(note, args...))
+}
+
+func ready(p *probes, url string) (int, string) {
+	response := httptest.NewRecorder()
+	p.serveReady(response, httptest.NewRequest(http.MethodGet, url, nil))
+	return response.Code, response.Body.String()
+}
+
+// Readiness says what is wrong to who asks, in the log and by an Event, and says it once.
+func TestReadiness(t *testing.T) {
+	t.Setenv("POD_NAME", "warmpool-1")
+	t.Setenv("POD_NAMESPACE", "warmpool-system")
+	m := &managerOf{}
+	p, err := newProbes(m, "0")
+	require.NoError(t, err)
+	fault := errors.New("the cluster has not been read yet")
+	require.NoError(t, p.AddReadyzCheck("webhook", func(*http.Request) error { return nil }))
+	require.NoError(t, p.AddReadyzCheck("facts", func(*http.Request) error { return fault }))
+	require.Error(t, p.AddReadyzCheck("facts", func(*http.Request) error { return nil }))
+	for range 3 {
+		code, body := ready(p, "/readyz")
+		assert.Equal(t, http.StatusServiceUnavailable, code)
+		assert.Equal(t, "[-]facts: the cluster has not been read yet\n[+]webhook ok\n", body)
+	}
+	fault = nil
+	for range 3 {
+		code, body := ready(p, "/readyz")
+		assert.Equal(t, http.StatusOK, code)
+		assert.Equal(t, "ok", body)
+	}
+	_, body := ready(p, "/readyz?verbose")
+	assert.Equal(t, "[+]facts ok\n[+]webhook ok\n", body)
+
+	ctx, signal := context.WithCancel(t.Context())
+	late := p.stopAfter(ctx, time.Millisecond)
+	require.NoError(t, late.Err())
+	signal()
+	<-late.Done()
+	code, body := ready(p, "/readyz")
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	assert.Equal(t, "stopping\n", body)
+
+	require.Len(t, m.logged, 4, "%q", m.logged)
+	assert.Contains(t, m.logged[0], `"not ready" "reason"="facts: the cluster has not been read yet"`)
+	assert.Contains(t, m.logged[1], `"ready"`)
+	assert.Contains(t, m.logged[2], `"stopping: not ready from now on, still serving"`)
+	assert.Contains(t, m.logged[3], `"not ready" "reason"="stopping"`)
+	assert.Equal(t, []string{"Warning NotReady facts: the cluster has not been read yet"}, m.events)
+}
+
+func TestServerProbe(t *testing.T) {
+	request := httptest.NewRequest(http.MethodGet, "/readyz", nil)
+	probe := serverProbe{listen(t, tlsOptions{minVersion: "VersionTLS13"}), probeName}
+	require.NoError(t, probe.check(request))
+	probe.address = "127.0.0.1:0"
+	require.ErrorContains(t, probe.check(request), "the webhook server does not answer")
+	assert.NotEqual(t, newServerProbe("", 1).name, newServerProbe("", 1).name)
+}
+
+// sumOf is the sum of a metric over the series that have the label value.
+func sumOf(t *testing.T, name, value string) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	require.NoError(t, err)
+	sum := 0.0
+	for _, family := range families {
+		for _, series := range family.GetMetric() {
+			if label := series.GetLabel(); family.GetName() == name && len(label) == 1 && label[0].GetValue() == value {
+				sum += series.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+func TestMetricsAreWellNamed(t *testing.T) {
+	configReloads.WithLabelValues("applied")
+	families, err := metrics.Registry.Gather()
+	require.NoError(t, err)
+	own := slices.Collect(func(yield func(string) bool) {
+		for _, family := range families {
+			if strings.HasPrefix(family.GetName(), "warmpool_") && !yield(family.GetName()) {
+				return
+			}
+		}
+	})
+	for _, name := range []string{"warmpool_config_reloads_total", "warmpool_config_applied_timestamp_seconds", "warmpool_snapshot_timestamp_seconds", "warmpool_callers_refused_total"} {
+		assert.Contains(t, own, name)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	require.NoError(t, err)
+	for _, problem := range problems {
+		assert.NotContains(t, own, problem.Metric, problem.Text)
+	}
+}

@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,87 +18,27 @@ import (
 )
 
 // TestAPIServer runs replicas against a real API server, as a ServiceAccount that
-// may do what doc.go lists and no more.
+// may do what doc.go lists, or what ships, and no more.
 func TestAPIServer(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	cluster, err := controlplane.Start(t.Context(), controlplane.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, cluster.Stop()) })
 
+	t.Run("first start", func(t *testing.T) {
+		t.Parallel()
+		testFirstStart(t, cluster)
+	})
 	for name, test := range map[string]func(*testing.T, *install){
-		"first start": testFirstStart,
-		"invalid":     testInvalidSecret,
-		"untrusted":   testUntrusted,
-		"rotation":    testRotationLosesNothing,
-		"renewal":     testRenewal,
+		"invalid":   testInvalidSecret,
+		"untrusted": testUntrusted,
+		"rotation":  testRotationLosesNothing,
+		"renewal":   testRenewal,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			namespace, configuration := "warmpool-"+name, "warmpool-"+name
-			if name == "first start" {
-				namespace, configuration = "warmpool-system", "warmpool"
-			}
-			test(t, newInstall(t, cluster.Config, namespace, configuration))
+			test(t, newInstall(t, cluster.Config, "warmpool-"+name))
 		})
-	}
-}
-
-// Three replicas start at once with no Secret. A replica that is ready is trusted,
-// and all of them agree on one CA.
-func testFirstStart(t *testing.T, i *install) {
-	var addresses []string
-	var readies []func() error
-	for range 3 {
-		address, ready := i.start(t)
-		addresses, readies = append(addresses, address), append(readies, ready)
-	}
-	for n, ready := range readies {
-		require.Eventually(t, func() bool { return ready() == nil }, soon, 10*time.Millisecond)
-		bundle, err := i.bundle(t.Context())
-		require.NoError(t, err)
-		_, err = i.dial(addresses[n], bundle)
-		require.NoError(t, err, "ready before it is trusted")
-	}
-	ca := i.waitForBundle(t)
-	for _, address := range addresses {
-		_, err := i.dial(address, ca)
-		require.NoError(t, err, "replicas disagree on the CA")
-	}
-	i.checkOwnership(t)
-
-	t.Log("applying the manifests again changes nothing")
-	i.applyConfigurations(t)
-	bundle, err := i.bundle(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, string(ca), string(bundle))
-
-	t.Log("a wiped caBundle is repaired")
-	wipe := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`))
-	objects, err := i.configurations(t.Context())
-	require.NoError(t, err)
-	for _, object := range objects {
-		require.NoError(t, i.admin.Patch(t.Context(), object, wipe))
-	}
-	require.Equal(t, string(ca), string(i.waitForBundle(t)), "the CA is another one")
-}
-
-// checkOwnership makes sure that the reconciler owns caBundle and nothing else.
-func (i *install) checkOwnership(t *testing.T) {
-	t.Helper()
-	objects, err := i.configurations(t.Context())
-	require.NoError(t, err)
-	for n, want := range []string{
-		`{"f:webhooks": {
-			"k:{\"name\":\"deployments.warmpool.sh\"}": {"f:clientConfig": {"f:caBundle": {}}},
-			"k:{\"name\":\"pods.warmpool.sh\"}": {"f:clientConfig": {"f:caBundle": {}}}}}`,
-		`{"f:webhooks": {"k:{\"name\":\"deployments.warmpool.sh\"}": {"f:clientConfig": {"f:caBundle": {}}}}}`,
-	} {
-		owned := map[string]json.RawMessage{}
-		for _, entry := range objects[n].GetManagedFields() {
-			owned[entry.Manager] = entry.FieldsV1.GetRawBytes()
-		}
-		require.Contains(t, owned, fieldManager)
-		require.JSONEq(t, want, string(owned[fieldManager]))
 	}
 }
 
@@ -111,6 +49,7 @@ func testInvalidSecret(t *testing.T, i *install) {
 		Type:       corev1.SecretTypeTLS,
 		Data:       map[string][]byte{"tls.crt": {}, "tls.key": {}},
 	}))
+	errorCount := i.countErrors()
 	var addresses []string
 	for range 3 {
 		address, _ := i.start(t)
@@ -126,6 +65,8 @@ func testInvalidSecret(t *testing.T, i *install) {
 		}
 	}, soon, 50*time.Millisecond)
 	i.waitForBundle(t)
+	count, last := errorCount()
+	assert.Zero(t, count, last)
 }
 
 // A replica that may not write caBundle makes a CA, but is not ready: nobody trusts it.

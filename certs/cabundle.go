@@ -15,7 +15,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -33,44 +32,21 @@ const fieldManager = "warmpool-cabundle"
 
 // caBundle keeps caBundle of the webhook configurations equal to the CA in the Secret.
 type caBundle struct {
-	secret               types.NamespacedName
-	mutating, validating client.ObjectKey
-	reader               client.Reader // cache of these three objects
-	writer               client.Client
+	configurations
+	secret types.NamespacedName
+	writer client.Client
 
 	// trusted is the CA that all webhook configurations have been seen to hold.
 	trusted atomic.Pointer[x509.Certificate]
 }
 
-// addCABundle adds the reconciler to the manager, with a cache of its own: the
-// manager's cache may hold other Secrets, and this one needs rights to three
-// objects only. The pointer returned holds the CA that caBundle trusts; nil until then.
-func addCABundle(mgr manager.Manager, opts Options) (*atomic.Pointer[x509.Certificate], error) {
-	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
-	objects, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(),
-		Scheme:     mgr.GetScheme(),
-		Mapper:     mgr.GetRESTMapper(),
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: {Namespaces: map[string]cache.Config{
-				opts.Namespace: {FieldSelector: named(opts.SecretName)},
-			}},
-			&admissionv1.MutatingWebhookConfiguration{}:   {Field: named(opts.MutatingConfiguration)},
-			&admissionv1.ValidatingWebhookConfiguration{}: {Field: named(opts.ValidatingConfiguration)},
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := mgr.Add(everyReplica{objects}); err != nil {
-		return nil, err
-	}
+// addCABundle adds the reconciler to the manager. The pointer returned holds the
+// CA that caBundle trusts; nil until then.
+func addCABundle(mgr manager.Manager, c configurations, opts Options, objects cache.Cache, log logr.Logger) (*atomic.Pointer[x509.Certificate], error) {
 	r := &caBundle{
-		secret:     types.NamespacedName{Namespace: opts.Namespace, Name: opts.SecretName},
-		mutating:   client.ObjectKey{Name: opts.MutatingConfiguration},
-		validating: client.ObjectKey{Name: opts.ValidatingConfiguration},
-		reader:     objects,
-		writer:     mgr.GetClient(),
+		configurations: c,
+		secret:         types.NamespacedName{Namespace: opts.Namespace, Name: opts.SecretName},
+		writer:         mgr.GetClient(),
 	}
 	// One key for all three objects: bursts coalesce and writes do not overlap.
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
@@ -79,19 +55,12 @@ func addCABundle(mgr manager.Manager, opts Options) (*atomic.Pointer[x509.Certif
 	return &r.trusted, builder.ControllerManagedBy(mgr).
 		Named("ca-bundle").
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
-		WithLogConstructor(func(*reconcile.Request) logr.Logger { return logger(mgr) }).
+		WithLogConstructor(func(*reconcile.Request) logr.Logger { return log }).
 		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Secret{}, enqueue)).
 		WatchesRawSource(source.Kind[client.Object](objects, &admissionv1.MutatingWebhookConfiguration{}, enqueue)).
 		WatchesRawSource(source.Kind[client.Object](objects, &admissionv1.ValidatingWebhookConfiguration{}, enqueue)).
 		Complete(r)
 }
-
-// everyReplica starts a cache on replicas that do not lead, too: one with options
-// by object does not say so itself.
-type everyReplica struct{ cache.Cache }
-
-// NeedLeaderElection returns false.
-func (everyReplica) NeedLeaderElection() bool { return false }
 
 // Reconcile writes caBundle where it differs. Without a valid CA it does nothing:
 // the authority makes one, and the watch on its Secret comes back here.
@@ -105,7 +74,7 @@ func (r *caBundle) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	if ca == nil {
 		return reconcile.Result{}, nil
 	}
-	configurations, err := r.configurations(ctx)
+	configurations, err := r.existing(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -126,22 +95,17 @@ func (r *caBundle) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	return reconcile.Result{RequeueAfter: max(expiry.Sub(now), 0) + time.Second}, nil
 }
 
-// configurations returns those of the two webhook configurations that exist. One
-// that does not exist calls nobody, and so needs to trust nobody.
-func (r *caBundle) configurations(ctx context.Context) ([]client.Object, error) {
-	var mutating admissionv1.MutatingWebhookConfiguration
-	var validating admissionv1.ValidatingWebhookConfiguration
+// existing returns those of the two webhook configurations that exist. One that
+// does not exist calls nobody, and so needs to trust nobody.
+func (r *caBundle) existing(ctx context.Context) ([]client.Object, error) {
+	both, err := r.get(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var found []client.Object
-	for _, wanted := range []struct {
-		key    client.ObjectKey
-		object client.Object
-	}{{r.mutating, &mutating}, {r.validating, &validating}} {
-		err := r.reader.Get(ctx, wanted.key, wanted.object)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, err
-		}
-		if err == nil {
-			found = append(found, wanted.object)
+	for _, configuration := range both {
+		if configuration.object != nil {
+			found = append(found, configuration.object)
 		}
 	}
 	return found, nil
@@ -214,19 +178,4 @@ func presentBundles(configurations []client.Object) []byte {
 		}
 	}
 	return present
-}
-
-func clientConfigs(configuration client.Object) []admissionv1.WebhookClientConfig {
-	var configs []admissionv1.WebhookClientConfig
-	switch c := configuration.(type) {
-	case *admissionv1.MutatingWebhookConfiguration:
-		for i := range c.Webhooks {
-			configs = append(configs, c.Webhooks[i].ClientConfig)
-		}
-	case *admissionv1.ValidatingWebhookConfiguration:
-		for i := range c.Webhooks {
-			configs = append(configs, c.Webhooks[i].ClientConfig)
-		}
-	}
-	return configs
 }

@@ -40,7 +40,7 @@ func (p *patches) reconciler(objects ...client.Object) *caBundle {
 	}).Build()
 	name := client.ObjectKey{Name: "warmpool"}
 	secret := types.NamespacedName{Namespace: "warmpool-system", Name: "warmpool-ca"}
-	return &caBundle{secret: secret, mutating: name, validating: name, reader: c, writer: c}
+	return &caBundle{configurations: configurations{reader: c, mutating: name, validating: name}, secret: secret, writer: c}
 }
 
 // fixture returns a Secret with a valid CA and two configurations without caBundle.
@@ -67,7 +67,7 @@ func TestReconcileWritesOnlyDifferences(t *testing.T) {
 		assert.Greater(t, result.RequeueAfter, time.Hour, "comes back when the CA expires")
 		assert.Equal(t, 2, p.count, "once for each configuration")
 	}
-	configurations, err := r.configurations(t.Context())
+	configurations, err := r.existing(t.Context())
 	require.NoError(t, err)
 	require.Len(t, configurations, 2)
 	for _, configuration := range configurations {

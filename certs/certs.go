@@ -5,7 +5,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
@@ -30,6 +33,10 @@ type Options struct {
 	// Dir is the folder that holds tls.crt and tls.key; it is watched. Needed by
 	// ModeFiles and ModeCertManager, not used by ModeEmbedded.
 	Dir string
+	// MutatingConfiguration and ValidatingConfiguration are the names of the
+	// webhook configurations whose caBundle is checked, and kept in ModeEmbedded;
+	// default "warmpool" for both.
+	MutatingConfiguration, ValidatingConfiguration string
 
 	// The fields below are used by ModeEmbedded only.
 
@@ -39,36 +46,45 @@ type Options struct {
 	SecretName string
 	// ServiceName is the Service in front of the webhook server; default "warmpool-webhook".
 	ServiceName string
-	// MutatingConfiguration and ValidatingConfiguration are the names of the
-	// webhook configurations whose caBundle is kept; default "warmpool" for both.
-	MutatingConfiguration, ValidatingConfiguration string
 }
 
-// Certs is the certificate source of one webhook server. Make it with New.
+// Certs is the certificate source of one webhook server, and the collector of its
+// metric. Make it with New.
 type Certs struct {
 	opts     Options
-	embedded *embedded // nil in the other modes
+	source   certificateSource
+	embedded *embedded // the source in ModeEmbedded, else nil
+	objects  *objects  // nil before SetupWithManager
+	log      logr.Logger
+	state    atomic.Pointer[string] // what Ready said last
+}
+
+// certificateSource is what makes or finds the certificate that is served.
+type certificateSource interface {
+	manager.Runnable
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
 // New checks the options and returns the source. It opens no file and makes no
 // API call. The error names the option to set.
 func New(opts Options) (*Certs, error) {
 	opts.Mode = cmp.Or(opts.Mode, ModeEmbedded)
+	opts.MutatingConfiguration = cmp.Or(opts.MutatingConfiguration, "warmpool")
+	opts.ValidatingConfiguration = cmp.Or(opts.ValidatingConfiguration, "warmpool")
 	switch opts.Mode {
 	case ModeCertManager, ModeFiles:
 		if opts.Dir == "" {
 			return nil, fmt.Errorf("certificates from %q need the folder of tls.crt and tls.key: set Dir", opts.Mode)
 		}
-		return &Certs{opts: opts}, nil
+		return &Certs{opts: opts, source: newFiles(opts.Dir)}, nil
 	case ModeEmbedded:
 		if opts.Namespace == "" {
 			return nil, errors.New("embedded certificates need the namespace of the CA Secret: set Namespace")
 		}
 		opts.SecretName = cmp.Or(opts.SecretName, "warmpool-ca")
 		opts.ServiceName = cmp.Or(opts.ServiceName, "warmpool-webhook")
-		opts.MutatingConfiguration = cmp.Or(opts.MutatingConfiguration, "warmpool")
-		opts.ValidatingConfiguration = cmp.Or(opts.ValidatingConfiguration, "warmpool")
-		return &Certs{opts: opts, embedded: newEmbedded(opts)}, nil
+		e := newEmbedded(opts)
+		return &Certs{opts: opts, source: e, embedded: e}, nil
 	default:
 		return nil, fmt.Errorf("unknown certificate mode %q: use %q, %q or %q",
 			opts.Mode, ModeEmbedded, ModeCertManager, ModeFiles)
@@ -77,29 +93,37 @@ func New(opts Options) (*Certs, error) {
 
 // Configure makes a webhook server that is built from these options serve the certificate.
 func (c *Certs) Configure(server *webhook.Options) {
-	if c.embedded == nil {
-		server.CertDir = c.opts.Dir
-		return
-	}
 	server.TLSOpts = append(server.TLSOpts, func(config *tls.Config) {
-		config.GetCertificate = c.embedded.serving.GetCertificate
+		config.GetCertificate = c.source.GetCertificate
 	})
 }
 
-// SetupWithManager adds what keeps certificate and caBundle up to date; it runs
-// on every replica, leader or not. The manager's scheme must know Secrets and
-// webhook configurations. In ModeFiles and ModeCertManager there is nothing to
-// add: the webhook server watches its folder.
+// SetupWithManager adds what keeps the certificate up to date, and caBundle in
+// ModeEmbedded; it runs on every replica, leader or not. The manager's scheme must
+// know Secrets and webhook configurations.
 func (c *Certs) SetupWithManager(mgr manager.Manager) error {
-	if c.embedded == nil {
-		return nil
+	c.log = mgr.GetLogger().WithName("certs")
+	var err error
+	if c.objects, err = newObjects(mgr, c.opts); err != nil {
+		return fmt.Errorf("setting up the watch on the webhook configurations: %w", err)
 	}
-	trusted, err := addCABundle(mgr, c.opts)
-	if err != nil {
-		return fmt.Errorf("setting up the caBundle of the webhook configurations: %w", err)
+	if c.embedded != nil {
+		trusted, err := addCABundle(mgr, c.configurations(), c.opts, c.objects, c.log)
+		if err != nil {
+			return fmt.Errorf("setting up the caBundle of the webhook configurations: %w", err)
+		}
+		c.embedded.configure(mgr.GetConfig(), trusted, c.log)
 	}
-	if err := c.embedded.addTo(mgr, trusted); err != nil {
-		return fmt.Errorf("setting up the embedded certificate authority: %w", err)
+	if err := mgr.Add(c.source); err != nil {
+		return fmt.Errorf("setting up the serving certificate: %w", err)
 	}
 	return nil
+}
+
+func (c *Certs) configurations() configurations {
+	return configurations{
+		reader:     c.objects,
+		mutating:   client.ObjectKey{Name: c.opts.MutatingConfiguration},
+		validating: client.ObjectKey{Name: c.opts.ValidatingConfiguration},
+	}
 }

@@ -42,18 +42,6 @@ func TestNewChecksOptions(t *testing.T) {
 	}
 }
 
-func TestFileModesLeaveTheFolderToTheServer(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []Mode{ModeFiles, ModeCertManager} {
-		c, err := New(Options{Mode: mode, Dir: "some/folder"})
-		require.NoError(t, err)
-		var server webhook.Options
-		c.Configure(&server)
-		assert.Equal(t, webhook.Options{CertDir: "some/folder"}, server)
-		assert.NoError(t, c.SetupWithManager(nil), "nothing to add")
-	}
-}
-
 func TestEmbeddedNames(t *testing.T) {
 	t.Parallel()
 	c, err := New(Options{Namespace: "warmpool-system"})

@@ -13,7 +13,7 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"k8s.io/client-go/rest"
 )
 
 // settle is how long a renewed certificate waits before it is served: API
@@ -47,17 +47,15 @@ func newEmbedded(opts Options) *embedded {
 	return e
 }
 
-func (e *embedded) addTo(mgr manager.Manager, trusted *atomic.Pointer[x509.Certificate]) error {
-	e.authority.RESTConfig = mgr.GetConfig()
+// configure sets what is known only when there is a manager.
+func (e *embedded) configure(config *rest.Config, trusted *atomic.Pointer[x509.Certificate], log logr.Logger) {
+	e.authority.RESTConfig = config
 	e.source.Authority = trustedAuthority{DynamicAuthority: e.authority, trusted: trusted}
-	e.log = logger(mgr)
-	if sink := e.log.GetSink(); sink != nil {
-		e.log = e.log.WithSink(conflictAtDebug{sink})
+	e.log = log
+	if sink := log.GetSink(); sink != nil {
+		e.log = log.WithSink(conflictAtDebug{sink})
 	}
-	return mgr.Add(e)
 }
-
-func logger(mgr manager.Manager) logr.Logger { return mgr.GetLogger().WithName("certs") }
 
 // conflictAtDebug logs a conflict for what it is: when the CA is replaced, all
 // replicas try, and all but one lose. The library logs an error then.
@@ -80,6 +78,11 @@ func (e *embedded) Start(ctx context.Context) error {
 
 // NeedLeaderElection returns false: every replica serves.
 func (e *embedded) NeedLeaderElection() bool { return false }
+
+// GetCertificate is for tls.Config. It fails until there is a first certificate.
+func (e *embedded) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return e.serving.GetCertificate(hello)
+}
 
 // trustedAuthority signs only when the CA is in caBundle. The library alone would
 // switch to a new CA at once, and the API servers would refuse its certificates

@@ -2,8 +2,10 @@ package certs
 
 import (
 	"crypto/x509"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// A replaced pair of files is served without a restart, and the last good one as
-// long as the files are away.
+// A pair of files may come late, is served without a restart when it is replaced,
+// and as long as the files are away.
 func TestFilesAreWatched(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	dir := t.TempDir()
@@ -26,7 +28,6 @@ func TestFilesAreWatched(t *testing.T) {
 		require.NoError(t, os.WriteFile(certFile, pemOf(cert), 0o600))
 		return cert
 	}
-	first := put()
 
 	certs, err := New(Options{Mode: ModeFiles, Dir: dir})
 	require.NoError(t, err)
@@ -35,18 +36,25 @@ func TestFilesAreWatched(t *testing.T) {
 	certs.Configure(&options)
 	done := make(chan error, 1)
 	go func() { done <- webhook.NewServer(options).Start(t.Context()) }()
-	t.Cleanup(func() { assert.NoError(t, <-done) })
+	go func() { done <- certs.source.Start(t.Context()) }()
+	t.Cleanup(func() { assert.NoError(t, errors.Join(<-done, <-done)) })
 	serves := func(want *x509.Certificate) func() bool {
 		return func() bool { _, err := dial(address, "files", pemOf(want)); return err == nil }
 	}
 
+	require.Eventually(t, func() bool {
+		_, err := certs.source.GetCertificate(nil)
+		return err != nil && strings.Contains(err.Error(), "put a pair into "+certFile+" and "+keyFile)
+	}, soon, 10*time.Millisecond)
+	first := put()
 	require.Eventually(t, serves(first), soon, 10*time.Millisecond)
 	second := put()
 	require.Eventually(t, serves(second), soon, 10*time.Millisecond)
 
 	require.NoError(t, os.Remove(certFile))
 	require.NoError(t, os.Remove(keyFile))
-	require.True(t, serves(second)(), "the last good pair is served while the files are away")
+	require.Never(t, func() bool { return !serves(second)() }, 3*time.Second, 100*time.Millisecond,
+		"the last good pair is not served while the files are away")
 	third := put()
 	require.Eventually(t, serves(third), soon, 10*time.Millisecond)
 }

@@ -5,14 +5,18 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -39,16 +43,18 @@ type install struct {
 	Options
 	admin client.Client
 	user  *rest.Config // the ServiceAccount, with no right that doc.go does not list
+	log   logr.Logger  // of the replicas
 }
 
-func newInstall(t *testing.T, admin *rest.Config, namespace, configuration string) *install {
+func newInstall(t *testing.T, admin *rest.Config, namespace string) *install {
 	t.Helper()
+	configuration := namespace // configurations are in no namespace, so they need names of their own
 	c, err := client.New(admin, client.Options{})
 	require.NoError(t, err)
 	user := rest.CopyConfig(admin)
 	account := "system:serviceaccount:" + namespace + ":warmpool"
 	user.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"system:authenticated"}}
-	i := &install{admin: c, user: user, Options: Options{
+	i := &install{admin: c, user: user, log: logr.Discard(), Options: Options{
 		Namespace: namespace, MutatingConfiguration: configuration, ValidatingConfiguration: configuration,
 	}}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: account}}
@@ -180,6 +186,27 @@ func dial(address, serverName string, bundle []byte) (*x509.Certificate, error) 
 	return conn.ConnectionState().PeerCertificates[0], conn.Close()
 }
 
+// countErrors returns how many lines of the level error the replicas that are
+// started from now on have logged, and the last one.
+func (i *install) countErrors() func() (int, string) {
+	var mu sync.Mutex
+	var count int
+	var last string
+	i.log = funcr.New(func(_, line string) {
+		if strings.Contains(line, `"level"=`) || strings.Contains(line, "lease lock") {
+			return // only lines of the level error have no level; not every replica here may lead
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		count, last = count+1, line
+	}, funcr.Options{})
+	return func() (int, string) {
+		mu.Lock()
+		defer mu.Unlock()
+		return count, last
+	}
+}
+
 // start runs one replica until the test ends, and returns the address and
 // readiness of its webhook server. It may create no Lease, so it never leads.
 func (i *install) start(t *testing.T, change ...func(*Certs)) (string, func() error) {
@@ -194,7 +221,7 @@ func (i *install) start(t *testing.T, change ...func(*Certs)) (string, func() er
 	certs.Configure(&options)
 	mgr, err := ctrl.NewManager(i.user, ctrl.Options{
 		Scheme:                  clientgoscheme.Scheme,
-		Logger:                  logr.Discard(),
+		Logger:                  i.log,
 		Metrics:                 server.Options{BindAddress: "0"},
 		WebhookServer:           webhook.NewServer(options),
 		Controller:              config.Controller{SkipNameValidation: new(true)},
@@ -204,12 +231,12 @@ func (i *install) start(t *testing.T, change ...func(*Certs)) (string, func() er
 	})
 	require.NoError(t, err)
 	require.NoError(t, certs.SetupWithManager(mgr))
-	ready := mgr.GetWebhookServer().StartedChecker()
+	started := mgr.GetWebhookServer().StartedChecker()
 
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(t.Context()) }() // which ends before the cleanup
 	t.Cleanup(func() { assert.NoError(t, <-done) })
-	return address, func() error { return ready(nil) }
+	return address, func() error { return errors.Join(started(nil), certs.Ready(&http.Request{})) }
 }
 
 func freeAddress(t *testing.T) string {

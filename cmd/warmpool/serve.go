@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -58,7 +59,7 @@ one stays in force.`,
   warmpool serve --config=/etc/warmpool/warmpool.yaml
 
   # With certificates from files
-  warmpool serve --config=warmpool.yaml --certs=files --cert-dir=/etc/warmpool/tls`,
+  warmpool serve --config=warmpool.yaml --certs=files --cert-dir=/etc/warmpool-tls`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
@@ -167,9 +168,11 @@ func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certifica
 	}
 	err = errors.Join(
 		certificates.SetupWithManager(mgr),
+		metrics.Registry.Register(certificates),
 		mgr.Add(facts),
 		mgr.Add(watcher),
 		mgr.Add(recorder),
+		mgr.AddReadyzCheck("certificate", certificates.Ready),
 		mgr.AddReadyzCheck("facts", func(*http.Request) error {
 			if evaluators.Current() == nil {
 				return errors.New("the cluster has not been read yet")

@@ -193,8 +193,9 @@ func Build(ctx context.Context, root, dir string) (string, error) {
 }
 
 // Start runs one replica with the arguments of the shipped Deployment and the rights of its ServiceAccount. port is that
-// of the webhook server; other replicas get ports of their own from controlplane.FreePort.
-func Start(ctx context.Context, cp *controlplane.ControlPlane, binary string, shipped []*unstructured.Unstructured, port int) (*Warmpool, error) {
+// of the webhook server; other replicas get ports of their own from controlplane.FreePort. Arguments in extra win over
+// the shipped ones.
+func Start(ctx context.Context, cp *controlplane.ControlPlane, binary string, shipped []*unstructured.Unstructured, port int, extra ...string) (*Warmpool, error) {
 	deployment, configuration, err := shippedWarmpool(shipped)
 	if err != nil {
 		return nil, err
@@ -218,7 +219,7 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, binary string, sh
 				"--config="+w.ConfigFile, "--kubeconfig="+kubeconfig, "--namespace="+Namespace,
 				"--bind-address=127.0.0.1", "--port="+strconv.Itoa(port),
 				"--metrics-bind-address=127.0.0.1:"+strconv.Itoa(ports[0]), "--health-probe-bind-address=127.0.0.1:"+strconv.Itoa(ports[1]))
-			return args, []string{"POD_NAMESPACE=" + Namespace, "POD_NAME=" + name}
+			return append(args, extra...), []string{"POD_NAMESPACE=" + Namespace, "POD_NAME=" + name}
 		},
 		Ready: func(ctx context.Context, _ []int) error { return Get(ctx, w.HealthURL+"/readyz") },
 	})

@@ -1,0 +1,171 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
+)
+
+// fixed is a source of one certificate, or of none.
+type fixed struct{ *tls.Certificate }
+
+func (fixed) Start(context.Context) error { return nil }
+
+func (f fixed) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if f.Certificate == nil {
+		return nil, errors.New("none yet")
+	}
+	return f.Certificate, nil
+}
+
+// filled is a cache that has what its client has.
+type filled struct {
+	cache.Cache
+	client client.Client
+}
+
+func (f filled) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	return f.client.Get(ctx, key, object, opts...)
+}
+
+// chain is a serving certificate for warmpool-webhook.warmpool-system.svc below an
+// intermediate CA, and the PEM of the root. It is valid from a day before now to a day after.
+func chain(t *testing.T) (*tls.Certificate, []byte) {
+	t.Helper()
+	root, rootKey := newCA(t, "root", -day, day)
+	middle, middleKey := issue(t, root, rootKey, func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = true, true })
+	leaf, leafKey := issue(t, middle, middleKey, func(c *x509.Certificate) {
+		c.DNSNames = []string{"warmpool-webhook.warmpool-system.svc"}
+	})
+	pair, err := tls.X509KeyPair(pemOf(leaf, middle), leafKey)
+	require.NoError(t, err)
+	return &pair, pemOf(root)
+}
+
+func TestReady(t *testing.T) {
+	t.Parallel()
+	served, root := chain(t)
+	other, _ := newCA(t, "root", -day, day)
+	service := admissionv1.WebhookClientConfig{CABundle: root, Service: &admissionv1.ServiceReference{Namespace: "warmpool-system", Name: "warmpool-webhook"}}
+	with := func(change func(*admissionv1.WebhookClientConfig)) admissionv1.WebhookClientConfig {
+		c := *service.DeepCopy()
+		change(&c)
+		return c
+	}
+	bundle := func(pem []byte) admissionv1.WebhookClientConfig {
+		return with(func(c *admissionv1.WebhookClientConfig) { c.CABundle = pem })
+	}
+	address := func(url string) admissionv1.WebhookClientConfig {
+		return with(func(c *admissionv1.WebhookClientConfig) { c.Service, c.URL = nil, &url })
+	}
+	for _, test := range []struct {
+		name    string
+		served  *tls.Certificate
+		at      time.Duration // after now
+		webhook admissionv1.WebhookClientConfig
+		want    string // empty: ready
+	}{
+		{"trusted", served, 0, service, ""},
+		{"trusted by one of two", served, 0, bundle(append(pemOf(other), root...)), ""},
+		{"called by URL", served, 0, address("https://warmpool-webhook.warmpool-system.svc:9443/x"), ""},
+		{"none yet", nil, 0, service, "none yet"},
+		{"expired", served, day + time.Second, service, "the serving certificate expired at 2026-03-02T12:00:00Z: replace the files"},
+		{"not valid yet", served, -2 * day, service, "not yet valid"},
+		{"no caBundle", served, 0, bundle(nil), "the ValidatingWebhookConfiguration warmpool does not trust the serving certificate: it has no caBundle: write the CA"},
+		{"blank caBundle", served, 0, bundle([]byte("\n")), "its caBundle holds no certificate"},
+		{"another CA", served, 0, bundle(pemOf(other)), "signed by unknown authority"},
+		{"another name", served, 0, address("https://localhost:9443/x"), "not localhost"},
+		{"no name", served, 0, address("::"), "it names no host"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := readyCerts(t, ModeFiles, test.served, service, test.webhook)
+			err := c.acceptable(t.Context(), now.Add(test.at))
+			if test.want == "" {
+				assert.NoError(t, err)
+			} else {
+				assert.ErrorContains(t, err, test.want)
+			}
+		})
+	}
+}
+
+// readyCerts serves a certificate where there is a mutating webhook and then a validating one.
+func readyCerts(t *testing.T, mode Mode, served *tls.Certificate, webhooks ...admissionv1.WebhookClientConfig) *Certs {
+	t.Helper()
+	c, err := New(Options{Mode: mode, Namespace: "warmpool-system", Dir: "x"})
+	require.NoError(t, err)
+	meta := metav1.ObjectMeta{Name: "warmpool"}
+	builder := fake.NewClientBuilder()
+	for n, webhook := range webhooks {
+		if n == 0 {
+			builder.WithObjects(&admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.MutatingWebhook{{ClientConfig: webhook}}})
+		} else {
+			builder.WithObjects(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.ValidatingWebhook{{ClientConfig: webhook}}})
+		}
+	}
+	c.source, c.objects = fixed{served}, &objects{Cache: filled{client: builder.Build()}}
+	return c
+}
+
+// What to do is told for every mode, as is what is missing.
+func TestReadySaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	served, root := chain(t)
+	for mode, want := range map[Mode]string{
+		ModeEmbedded: "warmpool writes caBundle", ModeCertManager: "cainjector", ModeFiles: "write the CA",
+	} {
+		err := readyCerts(t, mode, served, admissionv1.WebhookClientConfig{}).acceptable(t.Context(), now)
+		assert.ErrorContains(t, err, want)
+		err = readyCerts(t, mode, served).acceptable(t.Context(), now)
+		assert.ErrorContains(t, err, "the MutatingWebhookConfiguration warmpool does not exist: apply the manifests")
+	}
+
+	c := readyCerts(t, ModeFiles, served, admissionv1.WebhookClientConfig{CABundle: root})
+	c.objects.informers = []cache.Informer{&controllertest.FakeInformer{}}
+	assert.ErrorContains(t, c.acceptable(t.Context(), now), "the right to list and watch")
+	c.objects.forbidden.Store(true)
+	assert.NoError(t, c.acceptable(t.Context(), now), "who brings files and gives no right answers for caBundle")
+	c.opts.Mode = ModeCertManager
+	assert.ErrorContains(t, c.acceptable(t.Context(), now), "the right to list and watch")
+}
+
+// The answer of /readyz withholds reasons, and comes every few seconds.
+func TestReadyLogsChanges(t *testing.T) {
+	t.Parallel()
+	c := readyCerts(t, ModeFiles, nil)
+	var lines []string
+	c.log = funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+	for range 2 {
+		require.Error(t, c.Ready(&http.Request{}))
+	}
+	require.Len(t, lines, 1)
+	assert.Contains(t, lines[0], "none yet")
+}
+
+func TestExpiryMetric(t *testing.T) {
+	t.Parallel()
+	c := readyCerts(t, ModeFiles, nil)
+	assert.Zero(t, testutil.CollectAndCount(c), "absent until there is a certificate")
+	served, _ := chain(t)
+	c.source = fixed{served}
+	assert.InDelta(t, served.Leaf.NotAfter.Unix(), testutil.ToFloat64(c), 0)
+	problems, err := testutil.CollectAndLint(c)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+}

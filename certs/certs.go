@@ -5,9 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -55,8 +53,6 @@ type Certs struct {
 	source   certificateSource
 	embedded *embedded // the source in ModeEmbedded, else nil
 	objects  *objects  // nil before SetupWithManager
-	log      logr.Logger
-	state    atomic.Pointer[string] // what Ready said last
 }
 
 // certificateSource is what makes or finds the certificate that is served.
@@ -102,17 +98,17 @@ func (c *Certs) Configure(server *webhook.Options) {
 // ModeEmbedded; it runs on every replica, leader or not. The manager's scheme must
 // know Secrets and webhook configurations.
 func (c *Certs) SetupWithManager(mgr manager.Manager) error {
-	c.log = mgr.GetLogger().WithName("certs")
 	var err error
 	if c.objects, err = newObjects(mgr, c.opts); err != nil {
 		return fmt.Errorf("setting up the watch on the webhook configurations: %w", err)
 	}
 	if c.embedded != nil {
-		trusted, err := addCABundle(mgr, c.configurations(), c.opts, c.objects, c.log)
+		log := mgr.GetLogger().WithName("certs")
+		trusted, err := addCABundle(mgr, c.configurations(), c.opts, c.objects, log)
 		if err != nil {
 			return fmt.Errorf("setting up the caBundle of the webhook configurations: %w", err)
 		}
-		c.embedded.configure(mgr.GetConfig(), trusted, c.log)
+		c.embedded.configure(mgr.GetConfig(), trusted, log)
 	}
 	if err := mgr.Add(c.source); err != nil {
 		return fmt.Errorf("setting up the serving certificate: %w", err)

@@ -1,9 +1,9 @@
 // Package certs gives the webhook server its serving certificate, and keeps the
 // webhook configurations trusting it.
 //
-// [Mode] is the one switch. In the modes "cert-manager" and "files" the webhook
-// server of controller-runtime watches a folder, and others take care of
-// caBundle. In the mode "embedded" nothing has to be installed or mounted:
+// [Mode] is the one switch. In the modes "cert-manager" and "files" a folder is
+// watched, and others take care of caBundle. In the mode "embedded" nothing has to
+// be installed or mounted:
 //
 //   - a CA lives in a Secret, which every replica creates if it is absent,
 //     replaces if it is not valid and renews at two thirds of its life
@@ -22,10 +22,27 @@
 // To change the CA, delete the Secret. The CA before it stays trusted until it
 // expires; to distrust a leaked one, delete the Secret again a minute later.
 //
+// In every mode [Certs.Ready] is a readiness check that does what an API server
+// does: it verifies the certificate that is served under caBundle of both webhook
+// configurations. The metric warmpool_certificate_expiry_timestamp_seconds tells
+// when that certificate expires.
+//
+// The folders embedded and cert-manager beside this package are the kustomize
+// components of these modes.
+//
 // # Permissions
 //
-// The mode "embedded" needs exactly these, with the default names. Lists and
-// watches are of one object by name, so resourceNames covers them:
+// Every mode needs these, with the default names, to check caBundle. Lists and
+// watches are of one object by name, so resourceNames covers them. The mode "files"
+// goes without; then nobody checks caBundle:
+//
+//	ClusterRole
+//	  apiGroups: [admissionregistration.k8s.io]
+//	  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+//	  resourceNames: [warmpool]
+//	    verbs: [list, watch]
+//
+// The mode "embedded" needs exactly these in addition:
 //
 //	Role in Options.Namespace
 //	  apiGroups: [""]  resources: [secrets]  verbs: [create]
@@ -35,7 +52,5 @@
 //	  apiGroups: [admissionregistration.k8s.io]
 //	  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
 //	  resourceNames: [warmpool]
-//	    verbs: [list, watch, patch]
-//
-// The other modes need none.
+//	    verbs: [patch]
 package certs

@@ -33,18 +33,9 @@ var advice = map[Mode]struct{ expired, untrusted string }{
 // Ready is a readiness check. It fails, and says what to do, while there is no
 // certificate to serve, while that has expired, and while caBundle of the webhook
 // configurations does not verify it for the name that the API servers call. It
-// makes no API call. The reason is logged when it changes, because the answer of
-// /readyz withholds it.
+// makes no API call.
 func (c *Certs) Ready(request *http.Request) error {
-	err := c.acceptable(request.Context(), time.Now())
-	state := "ready"
-	if err != nil {
-		state = err.Error()
-	}
-	if before := c.state.Swap(&state); before == nil || *before != state {
-		c.log.Info("Readiness of the serving certificate changed", "state", state)
-	}
-	return err
+	return c.acceptable(request.Context(), time.Now())
 }
 
 // acceptable returns why an API server would not accept what is served now.
@@ -55,7 +46,7 @@ func (c *Certs) acceptable(ctx context.Context, now time.Time) error {
 	}
 	advice := advice[c.opts.Mode]
 	if now.After(served.Leaf.NotAfter) {
-		return fmt.Errorf("the serving certificate expired at %s: %s", served.Leaf.NotAfter.UTC().Format(time.RFC3339), advice.expired)
+		return fmt.Errorf("the serving certificate expired at %s: %s", stamp(served.Leaf.NotAfter), advice.expired)
 	}
 	if c.objects == nil || !c.objects.synced() {
 		return c.unread()
@@ -107,8 +98,14 @@ func verify(served *tls.Certificate, webhook admissionv1.WebhookClientConfig, no
 		}
 	}
 	_, err := served.Leaf.Verify(options)
+	if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired {
+		// The library tells the present time too, but the same fault shall read the same each time.
+		return fmt.Errorf("%q is valid from %s to %s only", invalid.Cert.Subject, stamp(invalid.Cert.NotBefore), stamp(invalid.Cert.NotAfter))
+	}
 	return err
 }
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // serverName is the name that the API server expects in the certificate.
 func serverName(webhook admissionv1.WebhookClientConfig) string {

@@ -5,11 +5,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"net/http"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -43,24 +41,32 @@ func (f filled) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	return f.client.Get(ctx, key, object, opts...)
 }
 
-// chain is a serving certificate for warmpool-webhook.warmpool-system.svc below an
-// intermediate CA, and the PEM of the root. It is valid from a day before now to a day after.
+// chain is a serving certificate below an intermediate CA, and the PEM of the root.
 func chain(t *testing.T) (*tls.Certificate, []byte) {
 	t.Helper()
 	root, rootKey := newCA(t, "root", -day, day)
 	middle, middleKey := issue(t, root, rootKey, func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = true, true })
-	leaf, leafKey := issue(t, middle, middleKey, func(c *x509.Certificate) {
-		c.DNSNames = []string{"warmpool-webhook.warmpool-system.svc"}
+	return serve(t, middle, middleKey), pemOf(root)
+}
+
+// serve is a certificate for warmpool-webhook.warmpool-system.svc until a day after
+// now, and the CA that signs it.
+func serve(t *testing.T, ca *x509.Certificate, caKey []byte) *tls.Certificate {
+	t.Helper()
+	leaf, key := issue(t, ca, caKey, func(c *x509.Certificate) {
+		c.DNSNames, c.NotAfter = []string{"warmpool-webhook.warmpool-system.svc"}, now.Add(day)
 	})
-	pair, err := tls.X509KeyPair(pemOf(leaf, middle), leafKey)
+	pair, err := tls.X509KeyPair(pemOf(leaf, ca), key)
 	require.NoError(t, err)
-	return &pair, pemOf(root)
+	return &pair
 }
 
 func TestReady(t *testing.T) {
 	t.Parallel()
 	served, root := chain(t)
 	other, _ := newCA(t, "root", -day, day)
+	expired, expiredKey := newCA(t, "root", -2*day, -time.Second)
+	outlives := serve(t, expired, expiredKey)
 	service := admissionv1.WebhookClientConfig{CABundle: root, Service: &admissionv1.ServiceReference{Namespace: "warmpool-system", Name: "warmpool-webhook"}}
 	with := func(change func(*admissionv1.WebhookClientConfig)) admissionv1.WebhookClientConfig {
 		c := *service.DeepCopy()
@@ -85,7 +91,8 @@ func TestReady(t *testing.T) {
 		{"called by URL", served, 0, address("https://warmpool-webhook.warmpool-system.svc:9443/x"), ""},
 		{"none yet", nil, 0, service, "none yet"},
 		{"expired", served, day + time.Second, service, "the serving certificate expired at 2026-03-02T12:00:00Z: replace the files"},
-		{"not valid yet", served, -2 * day, service, "not yet valid"},
+		{"not valid yet", served, -2 * day, service, "is valid from 2026-02-28T12:00:00Z to 2026-03-02T12:00:00Z only"},
+		{"expired CA", outlives, 0, bundle(pemOf(expired)), `"CN=root" is valid from 2026-02-27T12:00:00Z to 2026-03-01T11:59:59Z only`},
 		{"no caBundle", served, 0, bundle(nil), "the ValidatingWebhookConfiguration warmpool does not trust the serving certificate: it has no caBundle: write the CA"},
 		{"blank caBundle", served, 0, bundle([]byte("\n")), "its caBundle holds no certificate"},
 		{"another CA", served, 0, bundle(pemOf(other)), "signed by unknown authority"},
@@ -143,19 +150,6 @@ func TestReadySaysWhatToDo(t *testing.T) {
 	assert.NoError(t, c.acceptable(t.Context(), now), "who brings files and gives no right answers for caBundle")
 	c.opts.Mode = ModeCertManager
 	assert.ErrorContains(t, c.acceptable(t.Context(), now), "the right to list and watch")
-}
-
-// The answer of /readyz withholds reasons, and comes every few seconds.
-func TestReadyLogsChanges(t *testing.T) {
-	t.Parallel()
-	c := readyCerts(t, ModeFiles, nil)
-	var lines []string
-	c.log = funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
-	for range 2 {
-		require.Error(t, c.Ready(&http.Request{}))
-	}
-	require.Len(t, lines, 1)
-	assert.Contains(t, lines[0], "none yet")
 }
 
 func TestExpiryMetric(t *testing.T) {

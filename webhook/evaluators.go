@@ -19,6 +19,8 @@ import (
 type Evaluators struct {
 	// Seen, if set before the first Observe, is told which nodes stand for the types of each pool.
 	Seen func(pools map[string][]*corev1.Node)
+	// Changed, if set before the first Observe, is told that another Evaluator is in force; it must not block.
+	Changed func()
 
 	current atomic.Pointer[policy.Evaluator]
 
@@ -64,6 +66,9 @@ func (s *Evaluators) build(cfg *config.WarmPoolConfiguration, tracker *sizing.Tr
 	s.current.Store(evaluator)
 	if s.Seen != nil {
 		s.Seen(sizes.Seen(s.facts))
+	}
+	if s.Changed != nil {
+		s.Changed()
 	}
 	if s.expiry != nil {
 		s.expiry.Stop()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"sync/atomic"
 	"time"
@@ -17,11 +18,18 @@ import (
 type reloads struct {
 	evaluators *webhook.Evaluators
 	log        logr.Logger
+	// placeholders is the namespace of the placeholders since the start.
+	placeholders string
 	// recorder is there once the manager is.
 	recorder atomic.Pointer[recorder.EventRecorder]
 }
 
 func (r *reloads) changed(cfg *config.WarmPoolConfiguration) {
+	// The rights and the watch on placeholder pods are those of one namespace.
+	if was := r.placeholders; was != "" && cfg.Placeholders.Namespace != was {
+		r.refused(fmt.Errorf("placeholders.namespace: %q: it was %q when warmpool started; restart it, with its Role in the new namespace", cfg.Placeholders.Namespace, was))
+		return
+	}
 	if err := r.evaluators.Configure(cfg); err != nil {
 		r.refused(err)
 		return
@@ -58,4 +66,6 @@ func ownPod() *corev1.ObjectReference {
 }
 
 // serviceAccount is the user that warmpool is to the API server: the manifests name its ServiceAccount.
-func serviceAccount(namespace string) string { return "system:serviceaccount:" + namespace + ":warmpool" }
+func serviceAccount(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":warmpool"
+}

@@ -27,6 +27,7 @@ import (
 	"warmpool.sh/webhook/cluster/lastseen"
 	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/imagesync"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -92,6 +93,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	restConfig.QPS = -1 // the API server shares its time out by itself, and image sync may have hundreds of placeholders to write
 	o.certs.Mode = certs.Mode(o.certsMode)
 	certificates, err := certs.New(o.certs)
 	if err != nil {
@@ -106,6 +108,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	if err := evaluators.Configure(watcher.Current()); err != nil {
 		return err
 	}
+	reload.placeholders = watcher.Current().Placeholders.Namespace
 	reload.applied(watcher.Current())
 
 	serverOptions := ctrlwebhook.Options{Host: o.host, Port: o.port}
@@ -125,7 +128,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 		LeaderElectionID:              "warmpool",
 		LeaderElectionNamespace:       o.certs.Namespace,
 		LeaderElectionReleaseOnCancel: true, // the process ends with the manager
-		Cache: live.CacheOptions(o.certs.Namespace, func(d *appsv1.Deployment) bool {
+		Cache: live.CacheOptions(o.certs.Namespace, watcher.Current().Placeholders.Namespace, func(d *appsv1.Deployment) bool {
 			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName)
 		}),
 	})
@@ -162,6 +165,8 @@ func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certifica
 	})
 	recorder := lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)
 	evaluators.Seen = recorder.Record
+	images := imagesync.New(mgr, evaluators.Current)
+	evaluators.Changed = images.Changed
 	server := mgr.GetWebhookServer()
 	for path, handler := range webhook.Handlers(evaluators.Current, serviceAccount(o.certs.Namespace), log.WithName("admission")) {
 		server.Register(path, handler)
@@ -172,6 +177,7 @@ func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certifica
 		mgr.Add(facts),
 		mgr.Add(watcher),
 		mgr.Add(recorder),
+		images.SetupWithManager(mgr),
 		mgr.AddReadyzCheck("certificate", certificates.Ready),
 		mgr.AddReadyzCheck("facts", func(*http.Request) error {
 			if evaluators.Current() == nil {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // The custom resources that warmpool reads. Their served version is whatever discovery prefers.
@@ -112,6 +113,9 @@ func NodeClaimFrom(content map[string]any) (*NodeClaim, error) {
 // WorkspaceTemplate is the part of a WorkspaceTemplate that decides what placeholders pre-pull.
 type WorkspaceTemplate struct {
 	Namespace, Name string
+	// UID and APIVersion tell the object in Events about it; empty in files.
+	UID        types.UID
+	APIVersion string
 	// DefaultImage is as written in the template; the Workspace controller may complete it.
 	DefaultImage string
 	// AllowedImages are the images that Workspaces of the template may choose.
@@ -131,8 +135,12 @@ type Bounds struct {
 // WorkspaceTemplateFrom reads a WorkspaceTemplate from its JSON content as unstructured maps. The error names the field.
 func WorkspaceTemplateFrom(content map[string]any) (*WorkspaceTemplate, error) {
 	var raw struct {
-		Metadata metadata `json:"metadata"`
-		Spec     struct {
+		APIVersion string `json:"apiVersion"`
+		Metadata   struct {
+			metadata `json:",inline"`
+			UID      types.UID `json:"uid"`
+		} `json:"metadata"`
+		Spec struct {
 			DefaultImage     string                      `json:"defaultImage"`
 			AllowedImages    []string                    `json:"allowedImages"`
 			DefaultResources corev1.ResourceRequirements `json:"defaultResources"`
@@ -147,6 +155,8 @@ func WorkspaceTemplateFrom(content map[string]any) (*WorkspaceTemplate, error) {
 	return &WorkspaceTemplate{
 		Namespace:        raw.Metadata.Namespace,
 		Name:             raw.Metadata.Name,
+		UID:              raw.Metadata.UID,
+		APIVersion:       raw.APIVersion,
 		DefaultImage:     raw.Spec.DefaultImage,
 		AllowedImages:    raw.Spec.AllowedImages,
 		DefaultResources: raw.Spec.DefaultResources,

@@ -27,6 +27,8 @@ type Snapshot struct {
 	Templates       Facts[WorkspaceTemplate]
 	Deployments     Facts[appsv1.Deployment]
 	DaemonSets      Facts[appsv1.DaemonSet]
+	// PlaceholderPods are the pods of the placeholders' namespace. Only a running warmpool reads them.
+	PlaceholderPods Facts[corev1.Pod]
 
 	// LastSeen are nodes that stood for their types when a pool last had some, by pool name and type; they tell what a
 	// pool offers that is scaled to zero.

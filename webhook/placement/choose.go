@@ -23,6 +23,8 @@ type Choice struct {
 	Pool *Pool
 	// Accelerators are what the object asks for, sorted.
 	Accelerators []string
+	// Several are the pools that a placeholder could belong to, where more than one claims it; it has none then.
+	Several []*Pool
 	// Problem says why there is no pool, or what was asked for and not followed; empty when all is well.
 	Problem string
 }
@@ -114,6 +116,7 @@ func (p *Pools) ForPlaceholder(d *appsv1.Deployment) Choice {
 	case 1:
 		choice.Pool = named[0]
 	default:
+		choice.Several = named
 		choice.Problem = fmt.Sprintf("it could belong to any of the pools %s", names(named))
 	}
 	return choice

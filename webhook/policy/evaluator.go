@@ -12,6 +12,7 @@ import (
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
+	"warmpool.sh/webhook/prepull"
 	"warmpool.sh/webhook/sizing"
 )
 
@@ -24,6 +25,8 @@ type Evaluator struct {
 	sizes      *sizing.Sizes
 	workspaces labels.Selector
 	exemptions []config.Exemption
+	// sources of the images to pre-pull, by pool name; empty while the templates are not known.
+	sources map[string][]prepull.Source
 	// actions by pool name (empty: no pool), in the order of the table.
 	actions map[string][]config.Action
 }
@@ -44,6 +47,7 @@ func NewWithSizes(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, si
 		config: cfg, facts: facts, sizes: sizes, workspaces: selector,
 		pools:   placement.Compile(cfg, facts, func(pool string) []corev1.Taint { return sizes.Pool(pool).Taints }),
 		actions: make(map[string][]config.Action, len(cfg.Pools)+1),
+		sources: make(map[string][]prepull.Source, len(cfg.Pools)),
 	}
 	for _, exemption := range cfg.Exemptions {
 		if exemption.ActiveAt(now) {
@@ -52,7 +56,11 @@ func NewWithSizes(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, si
 	}
 	e.actions[""] = e.actionsFor(nil)
 	for i := range cfg.Pools {
-		e.actions[cfg.Pools[i].Name] = e.actionsFor(cfg.Pools[i].Rules)
+		pool := &cfg.Pools[i]
+		e.actions[pool.Name] = e.actionsFor(pool.Rules)
+		if facts.Templates.Known() {
+			e.sources[pool.Name] = prepull.Sources(pool, &cfg.Workspaces, facts.Templates)
+		}
 	}
 	return e, nil
 }
@@ -76,6 +84,9 @@ func (e *Evaluator) actionsFor(poolRules map[string]config.Action) []config.Acti
 
 // Pools are the pools as configured and as the cluster has them.
 func (e *Evaluator) Pools() *placement.Pools { return e.pools }
+
+// Config is the configuration in force.
+func (e *Evaluator) Config() *config.WarmPoolConfiguration { return e.config }
 
 // Facts is the Snapshot that the Evaluator judges by.
 func (e *Evaluator) Facts() *cluster.Snapshot { return e.facts }

@@ -65,6 +65,11 @@ func Pulled(init []corev1.Container) []string {
 	return images
 }
 
+// Same tells whether two lists of init containers have the same pre-pull containers, by names and images.
+func Same(a, b []corev1.Container) bool {
+	return slices.EqualFunc(owned(a), owned(b), func(i, j int) bool { return a[i].Name == b[j].Name && a[i].Image == b[j].Image })
+}
+
 // Change is one thing to do to the init containers.
 type Change struct {
 	// Index of the container that gets another image or goes; that of a new one is beyond the end.

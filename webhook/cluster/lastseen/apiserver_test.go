@@ -48,7 +48,7 @@ func startReplica(t *testing.T, config *rest.Config) *replica {
 	t.Helper()
 	mgr, err := manager.New(config, manager.Options{
 		Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:          live.CacheOptions(namespace, func(*appsv1.Deployment) bool { return false }),
+		Cache:          live.CacheOptions(namespace, namespace, func(*appsv1.Deployment) bool { return false }),
 		LeaderElection: true, LeaderElectionID: "warmpool", LeaderElectionNamespace: namespace, LeaderElectionReleaseOnCancel: true,
 	})
 	require.NoError(t, err)

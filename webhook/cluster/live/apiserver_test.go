@@ -42,7 +42,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: reader}
 rules:
-- {apiGroups: [""], resources: [nodes, namespaces, limitranges], verbs: [list, watch]}
+- {apiGroups: [""], resources: [nodes, namespaces, limitranges, pods], verbs: [list, watch]}
 - {apiGroups: [apps], resources: [deployments, daemonsets], verbs: [list, watch]}
 - {apiGroups: [node.k8s.io], resources: [runtimeclasses], verbs: [list, watch]}
 - {apiGroups: [scheduling.k8s.io], resources: [priorityclasses], verbs: [list, watch]}
@@ -85,7 +85,7 @@ func startReader(t *testing.T) (*controlplane.ControlPlane, *Reader, *journal) {
 	require.NoError(t, err)
 	told := &journal{}
 	mgr, err := manager.New(config, manager.Options{
-		Logger: told.logger(), Cache: CacheOptions("default", candidate), Metrics: metricsserver.Options{BindAddress: "0"},
+		Logger: told.logger(), Cache: CacheOptions("default", "default", candidate), Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	require.NoError(t, err)
 	reader, err := New(mgr)

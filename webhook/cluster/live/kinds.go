@@ -32,6 +32,23 @@ func (r *Reader) builtinKinds() []watched {
 	}
 }
 
+// followPlaceholderPods adds the pods of the namespace that the cache is limited to.
+func (r *Reader) followPlaceholderPods() {
+	pods := builtin(r, "Pod", as[corev1.Pod], func(s *cluster.Snapshot) *cluster.Facts[corev1.Pod] { return &s.PlaceholderPods })
+	pods.source = notAwaited{pods.source}
+	pods.reset(notSynced, false)
+	r.builtin = append(r.builtin, pods)
+	r.rebuild()
+}
+
+// notAwaited is a kind that no admission goes by: where it cannot be read, warmpool is ready all the same.
+type notAwaited struct{ source }
+
+func (n notAwaited) refresh(next *cluster.Snapshot) (changed, settled bool) {
+	changed, _ = n.source.refresh(next)
+	return changed, true
+}
+
 func (r *Reader) customKinds() []*custom {
 	return []*custom{
 		follows(r, cluster.NodePoolGroupKind, cluster.NodePoolFrom, func(s *cluster.Snapshot) *cluster.Facts[cluster.NodePool] { return &s.NodePools }),

@@ -33,7 +33,7 @@ func Read(ctx context.Context, config *rest.Config, candidate func(*appsv1.Deplo
 	}
 	r := newReader(klog.Background().V(1))
 	r.discovery = client
-	if r.cache, err = cache.New(config, CacheOptions("", candidate)); err != nil {
+	if r.cache, err = cache.New(config, CacheOptions("", "", candidate)); err != nil {
 		return nil, fmt.Errorf("make cache: %w", err)
 	}
 	done := make(chan error, 2)

@@ -50,6 +50,7 @@ func New(mgr manager.Manager) (*Reader, error) {
 	}
 	r := newReader(mgr.GetLogger().WithName("cluster"))
 	r.followLastSeen()
+	r.followPlaceholderPods()
 	r.cache, r.discovery = mgr.GetCache(), client
 	return r, nil
 }

@@ -129,7 +129,11 @@ func testSame(t *testing.T, plane *controlplane.ControlPlane, reader *Reader) {
 	got := reader.Snapshot()
 	same(t, want.NodePools, got.NodePools, func(p *cluster.NodePool) any { return p })
 	same(t, want.NodeClaims, got.NodeClaims, func(c *cluster.NodeClaim) any { return c })
-	same(t, want.Templates, got.Templates, func(t *cluster.WorkspaceTemplate) any { return t })
+	same(t, want.Templates, got.Templates, func(t *cluster.WorkspaceTemplate) any {
+		content := *t
+		content.UID, content.APIVersion = "", "" // of the object, and of the version that is served
+		return content
+	})
 	same(t, want.PriorityClasses, got.PriorityClasses, func(c *schedulingv1.PriorityClass) any { return c.Value })
 	same(t, want.LimitRanges, got.LimitRanges, func(r *corev1.LimitRange) any { return r.Spec })
 	same(t, want.RuntimeClasses, got.RuntimeClasses, func(c *nodev1.RuntimeClass) any { return []any{c.Handler, c.Overhead, c.Scheduling} })

@@ -18,9 +18,9 @@ import (
 )
 
 // CacheOptions makes the manager's cache hold only what rules need: in a cluster of 10,000 nodes the rest would fill
-// gigabytes. namespace is warmpool's own. candidate tells which Deployments may be placeholders; others keep nothing but
+// gigabytes. namespace is warmpool's own, placeholders that of the placeholders. candidate tells which Deployments may be placeholders; others keep nothing but
 // their name. It must give the same answer for a Deployment without spec and labels, unless that answer is no.
-func CacheOptions(namespace string, candidate func(*appsv1.Deployment) bool) cache.Options {
+func CacheOptions(namespace, placeholders string, candidate func(*appsv1.Deployment) bool) cache.Options {
 	return cache.Options{
 		DefaultTransform: strip,
 		ByObject: map[client.Object]cache.ByObject{
@@ -29,6 +29,7 @@ func CacheOptions(namespace string, candidate func(*appsv1.Deployment) bool) cac
 			&appsv1.Deployment{}: {Transform: stripDeployments(candidate)},
 			&appsv1.DaemonSet{}:  {Transform: stripDaemonSet},
 			&corev1.ConfigMap{}:  onlyLastSeen(namespace),
+			&corev1.Pod{}:        {Namespaces: map[string]cache.Config{placeholders: {}}, Transform: stripPod},
 		},
 		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
 			if apierrors.IsNotFound(err) {
@@ -146,6 +147,27 @@ func stripDaemonSet(obj any) (any, error) {
 	}
 	*daemonSet = kept
 	return daemonSet, nil
+}
+
+// stripPod keeps what tells whether the pod's images are on its node.
+func stripPod(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	kept := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences, DeletionTimestamp: pod.DeletionTimestamp,
+		},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, InitContainerStatuses: pod.Status.InitContainerStatuses},
+	}
+	for _, c := range pod.Spec.InitContainers {
+		kept.Spec.InitContainers = append(kept.Spec.InitContainers, corev1.Container{Name: c.Name, Image: c.Image})
+	}
+	*pod = kept
+	return pod, nil
 }
 
 func stripContainers(containers []corev1.Container) []corev1.Container {

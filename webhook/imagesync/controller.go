@@ -1,0 +1,208 @@
+package imagesync
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/policy"
+)
+
+// workers bounds the writes that are under way at once.
+const workers = 8
+
+// Controller patches placeholder Deployments whose images are not those of their pool's templates. It works on the
+// leader only.
+type Controller struct {
+	log    logr.Logger
+	source func() *policy.Evaluator
+	writer client.Writer
+	// reader asks the API server itself, for what the cache does not keep.
+	reader  client.Reader
+	events  events.EventRecorder
+	now     func() time.Time
+	changed chan struct{} // holds at most one signal
+
+	mu       sync.Mutex
+	memories map[types.NamespacedName]*memory
+	failing  failures
+}
+
+// New makes a Controller that goes by the Evaluator that source gives; nil while there is none.
+func New(mgr ctrl.Manager, source func() *policy.Evaluator) *Controller {
+	return &Controller{
+		log: mgr.GetLogger().WithName("image-sync"), source: source,
+		writer: mgr.GetClient(), reader: mgr.GetAPIReader(), events: mgr.GetEventRecorder("warmpool"),
+		now: time.Now, changed: make(chan struct{}, 1), memories: map[types.NamespacedName]*memory{},
+	}
+}
+
+// Changed tells that there is another Evaluator; it never blocks.
+func (c *Controller) Changed() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// SetupWithManager has the manager run the Controller while it leads.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named("image-sync").
+		WatchesRawSource(source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			go c.feed(ctx, queue)
+			return nil
+		})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, time.Minute),
+		}).
+		Complete(c)
+	if err != nil {
+		return fmt.Errorf("set up image sync: %w", err)
+	}
+	return nil
+}
+
+// feed queues the placeholders whenever something that matters for their images has changed.
+func (c *Controller) feed(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	var last *policy.Evaluator
+	for {
+		if e := c.source(); e != nil && (last == nil || matters(last, e)) {
+			for _, key := range c.scan(e) {
+				queue.Add(reconcile.Request{NamespacedName: key})
+			}
+			last = e
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.changed:
+		}
+	}
+}
+
+// matters tells whether the images of placeholders may be others by another Evaluator: nodes come and go without.
+func matters(before, now *policy.Evaluator) bool {
+	a, b := before.Facts(), now.Facts()
+	return before.Config() != now.Config() ||
+		differ(a.Deployments, b.Deployments) || differ(a.Templates, b.Templates) ||
+		differ(a.PlaceholderPods, b.PlaceholderPods) || differ(a.NodePools, b.NodePools)
+}
+
+func differ[T any](before, now cluster.Facts[T]) bool {
+	keys, ok := now.ChangedSince(before)
+	return !ok || len(keys) > 0
+}
+
+// scan gives the placeholders, and those that are none any more, in the order of their names; it sets the gauge of the
+// pools and notes which images cannot be pulled.
+func (c *Controller) scan(e *policy.Evaluator) []types.NamespacedName {
+	var keys []types.NamespacedName
+	inSync := map[string]bool{}
+	known := map[types.NamespacedName]bool{}
+	for _, d := range e.Facts().Deployments.All() {
+		if !e.IsPlaceholder(d) {
+			continue
+		}
+		key := types.NamespacedName{Namespace: d.Namespace, Name: d.Name}
+		keys, known[key] = append(keys, key), true
+		if g := goalOf(e, d); g.known {
+			before, seen := inSync[g.pool]
+			inSync[g.pool] = (before || !seen) && g.reached()
+		}
+	}
+	setInSync(inSync)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failing = failuresOf(e.Facts().PlaceholderPods)
+	for key := range c.memories {
+		if !known[key] {
+			delete(c.memories, key)
+		}
+	}
+	return keys
+}
+
+// Reconcile brings one placeholder nearer to the images that it is to pull.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	e := c.source()
+	if e == nil {
+		return reconcile.Result{}, nil
+	}
+	d := e.Facts().Deployments.Get(request.String())
+	if d == nil || !e.IsPlaceholder(d) {
+		return reconcile.Result{}, nil
+	}
+	m, failing := c.remember(request.NamespacedName, d)
+	if m.from == d.ResourceVersion {
+		return reconcile.Result{}, nil // written already; the watch will bring what became of it
+	}
+	s := decide(goalOf(e, d), failing, m, c.now())
+	if s.hold != nil && s.hold.reason == reasonBackOff {
+		s.hold.note += c.otherManagers(ctx, d)
+	}
+	c.say(e, d, m, s)
+	if s.write == writeNothing {
+		return reconcile.Result{RequeueAfter: s.after}, nil
+	}
+	return reconcile.Result{}, c.carryOut(ctx, e, d, m, s)
+}
+
+func (c *Controller) remember(key types.NamespacedName, d *appsv1.Deployment) (*memory, failures) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.memories[key]
+	if m == nil || m.uid != d.UID {
+		m = newMemory(d)
+		c.memories[key] = m
+	}
+	return m, c.failing
+}
+
+// carryOut writes and tells; a write that the API server refuses is tried again only when something has changed.
+func (c *Controller) carryOut(ctx context.Context, e *policy.Evaluator, d *appsv1.Deployment, m *memory, s step) error {
+	log := c.log.WithValues("pool", s.goal.pool, "namespace", d.Namespace, "name", d.Name)
+	err := c.write(ctx, d, s)
+	switch {
+	case refused(err):
+		m.from = d.ResourceVersion
+		syncs.WithLabelValues(s.goal.pool, "refused").Inc()
+		log.Info("image sync was refused")
+		c.tell(e, d, blocked("Write", s.goal.templates(), fmt.Sprintf("the API server refuses the change: %v", err)))
+		return nil
+	case gone(err):
+		return nil
+	case err != nil:
+		syncs.WithLabelValues(s.goal.pool, "error").Inc()
+		return fmt.Errorf("patch Deployment %s/%s: %w", d.Namespace, d.Name, err)
+	}
+	m.from = d.ResourceVersion
+	if s.write == writeRecord {
+		return nil
+	}
+	m.wrote(c.now(), s.reverted)
+	syncs.WithLabelValues(s.goal.pool, "synced").Inc()
+	durations.Observe(c.now().Sub(s.since).Seconds())
+	log.Info("image synced", "templates", s.goal.templateNames())
+	c.tell(e, d, notice{kind: corev1.EventTypeNormal, reason: reasonSynced, action: "Patch", note: s.goal.synced(), templates: s.goal.templates()})
+	return nil
+}
+
+var _ reconcile.Reconciler = (*Controller)(nil)
+
+func templateKey(ref config.TemplateRef) string { return ref.Namespace + "/" + ref.Name }

@@ -1,0 +1,111 @@
+package imagesync
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	appsapply "k8s.io/client-go/applyconfigurations/apps/v1"
+	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"warmpool.sh/webhook/prepull"
+)
+
+// FieldManager is the field manager of every write, so that others can ignore what it owns.
+const FieldManager = "warmpool-image-sync"
+
+// write brings the images of the step, and the record of them, into the Deployment in one request, so that there is one
+// rollout. The uid makes sure that it is still the one that was looked at.
+func (c *Controller) write(ctx context.Context, d *appsv1.Deployment, s step) error {
+	annotations := prepull.NewRecord(s.goal.sources, s.goal.record).Annotations()
+	annotations[prepull.SyncedAt] = c.now().UTC().Format(time.RFC3339)
+	for _, change := range s.goal.changes {
+		if change.Added || change.Gone {
+			patch, err := mergePatch(d, annotations, s.goal.changes)
+			if err != nil {
+				return fmt.Errorf("encode the patch: %w", err)
+			}
+			return c.writer.Patch(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}},
+				client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(FieldManager))
+		}
+	}
+	return c.writer.Apply(ctx, applyPatch(d, annotations, s.goal.images), client.FieldOwner(FieldManager), client.ForceOwnership)
+}
+
+// applyPatch owns the images alone, and the annotations. It cannot remove what others own too, nor add a container
+// without owning all of that.
+func applyPatch(d *appsv1.Deployment, annotations map[string]string, images []string) *appsapply.DeploymentApplyConfiguration {
+	spec := coreapply.PodSpec()
+	for i, image := range images {
+		spec.WithInitContainers(coreapply.Container().WithName(prepull.ContainerName(i)).WithImage(image))
+	}
+	return appsapply.Deployment(d.Name, d.Namespace).WithUID(d.UID).WithAnnotations(annotations).
+		WithSpec(appsapply.DeploymentSpec().WithTemplate(coreapply.PodTemplateSpec().WithSpec(spec)))
+}
+
+// mergePatch sets images, adds containers and removes others by their names.
+func mergePatch(d *appsv1.Deployment, annotations map[string]string, changes []prepull.Change) ([]byte, error) {
+	var containers []any
+	for _, change := range changes {
+		switch {
+		case change.Gone:
+			containers = append(containers, map[string]any{"$patch": "delete", "name": change.Container.Name})
+		case change.Added:
+			containers = append(containers, change.Container)
+		default:
+			containers = append(containers, map[string]any{"name": change.Container.Name, "image": change.Container.Image})
+		}
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": d.UID, "annotations": annotations},
+		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"initContainers": containers}}},
+	})
+}
+
+// refused tells whether the API server will say no again as long as nothing changes.
+func refused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }
+
+// gone tells whether the Deployment is no longer the one that was looked at; the watch will tell.
+func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
+
+// otherManagers names who else has written the images of the Deployment, as the end of a sentence.
+func (c *Controller) otherManagers(ctx context.Context, d *appsv1.Deployment) string {
+	var live appsv1.Deployment
+	if err := c.reader.Get(ctx, client.ObjectKeyFromObject(d), &live); err != nil {
+		return fmt.Sprintf(" (who it is could not be read: %v)", err)
+	}
+	found := map[string]bool{}
+	for _, entry := range live.ManagedFields {
+		if entry.Manager != FieldManager && entry.FieldsV1 != nil && ownsAnImage(entry.FieldsV1.Raw) {
+			found[entry.Manager] = true
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; field manager: %s", strings.Join(slices.Sorted(maps.Keys(found)), ", "))
+}
+
+func ownsAnImage(fields []byte) bool {
+	var set fieldpath.Set
+	if err := set.FromJSON(bytes.NewReader(fields)); err != nil {
+		return false
+	}
+	owns := false
+	set.Iterate(func(path fieldpath.Path) {
+		text := path.String()
+		owns = owns || strings.HasPrefix(text, ".spec.template.spec.initContainers[name=\""+prepull.Name) && strings.HasSuffix(text, ".image")
+	})
+	return owns
+}

@@ -73,13 +73,15 @@ func (r Rand) Config() *config.WarmPoolConfiguration {
 			pool.NodeTaints = []string{"sagemaker.amazonaws.com/node-health-status=Schedulable:NoSchedule"}
 		}
 		pool.Templates = []config.TemplateRef{{Namespace: "shared", Name: poolNames[i]}}
+		r.prePull(&pool)
 		cfg.Pools = append(cfg.Pools, pool)
 	}
+	r.imageNames(&cfg.Workspaces)
 	config.SetDefaults(cfg)
 	return cfg
 }
 
-// Snapshot makes the NodePools and PriorityClasses of a cluster; some NodePools of the configuration may be missing,
+// Snapshot makes the NodePools, PriorityClasses and WorkspaceTemplates of a cluster; some NodePools of the configuration may be missing,
 // some kinds unknown.
 func (r Rand) Snapshot() *cluster.Snapshot {
 	nodePools := map[string]*cluster.NodePool{}
@@ -99,6 +101,7 @@ func (r Rand) Snapshot() *cluster.Snapshot {
 	if r.chance(10) {
 		snapshot.NodePools = cluster.Unknown[cluster.NodePool]("no NodePool CRD")
 	}
+	snapshot.Templates = r.templates()
 	return snapshot
 }
 
@@ -138,6 +141,7 @@ func (r Rand) Placeholder() *appsv1.Deployment {
 		d.Labels["warmpool.sh/pool"] = pick(r, append(poolNames, "nowhere"))
 	}
 	d.Spec.Template.Spec = r.PodSpec()
+	r.synced(d)
 	if r.chance(80) {
 		d.Spec.Template.Labels = map[string]string{"app": "ph"}
 	}

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"warmpool.sh/test/generate"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/prepull"
 )
 
 // TestLaws holds the objects of all cases to the laws, with all rules on.
@@ -26,8 +28,12 @@ func TestLaws(t *testing.T) {
 			e := c.evaluator(t)
 			for _, section := range []string{"object.yaml", "old.yaml"} {
 				if object := c.object(t, e, section); object != nil {
-					assertLaws(t, e, object)
+					filled := assertLaws(t, e, object, asCreated)
+					assertImages(t, e, object, filled)
 				}
+			}
+			if old := c.object(t, e, "old.yaml"); old != nil && old.Deployment != nil {
+				assertUpdateLaws(t, e, c.object(t, e, "object.yaml").Deployment, old.Deployment)
 			}
 		})
 	}
@@ -42,20 +48,42 @@ func FuzzLaws(f *testing.F) {
 		r := generate.New(seed)
 		e, err := policy.New(r.Config(), r.Snapshot(), time.Unix(0, 0))
 		require.NoError(t, err)
-		assertLaws(t, e, e.Placeholder(r.Placeholder(), "warm"))
-		assertLaws(t, e, e.Pod(r.WorkspacePod(), "team"))
+		placeholder := r.Placeholder()
+		created := e.Placeholder(placeholder, "warm")
+		assertImages(t, e, created, assertLaws(t, e, created, asCreated))
+		assertUpdateLaws(t, e, r.Update(placeholder), placeholder)
+		assertLaws(t, e, e.Pod(r.WorkspacePod(), "team"), asCreated)
 	})
 }
 
+func asCreated(o *policy.Object) *policy.Object { return o }
+
+// assertUpdateLaws holds an update to the laws, by whomever it is. Of the images it changes none that warmpool itself
+// sets, and none at all where the update is about something else.
+func assertUpdateLaws(t *testing.T, e *policy.Evaluator, now, old *appsv1.Deployment) {
+	t.Helper()
+	before := old.DeepCopy()
+	object := e.Placeholder(now, now.Namespace)
+	init := object.Spec.InitContainers
+	updated := assertLaws(t, e, object, func(o *policy.Object) *policy.Object { return o.Updates(old) })
+	if prepull.Same(old.Spec.Template.Spec.InitContainers, init) {
+		assert.Equal(t, init, updated.Spec.InitContainers, "an update for another reason")
+	}
+	byWarmpool := assertLaws(t, e, object, func(o *policy.Object) *policy.Object { return o.Updates(old).ByWarmpool() })
+	assert.Equal(t, init, byWarmpool.Spec.InitContainers, "an update by warmpool")
+	assert.Equal(t, before, old, "the old object is unchanged")
+}
+
 // assertLaws: the input is unchanged; the patch makes of the input's JSON what the rules see; a second pass changes
-// nothing; and nothing that a rule could fill is missing afterwards.
-func assertLaws(t *testing.T, e *policy.Evaluator, object *policy.Object) {
+// nothing; and nothing that a rule could fill is missing afterwards. as makes the request of the object; the Object as
+// filled is returned.
+func assertLaws(t *testing.T, e *policy.Evaluator, object *policy.Object, as func(*policy.Object) *policy.Object) *policy.Object {
 	t.Helper()
 	input := rebuild(e, object)
 	before, err := json.Marshal(whole(input))
 	require.NoError(t, err)
 
-	output := rebuild(e, input)
+	output := as(rebuild(e, input))
 	patch := e.Mutate(output)
 	findings := e.Check(output)
 	unchanged, err := json.Marshal(whole(input))
@@ -75,7 +103,7 @@ func assertLaws(t *testing.T, e *policy.Evaluator, object *policy.Object) {
 	require.NoError(t, err)
 	assert.JSONEq(t, string(after), string(patched), "patch and object agree")
 
-	again := rebuild(e, output)
+	again := as(rebuild(e, output))
 	assert.Empty(t, e.Mutate(again), "a second pass changes nothing")
 	assert.Equal(t, findings, e.Check(again), "and finds the same")
 
@@ -85,6 +113,27 @@ func assertLaws(t *testing.T, e *policy.Evaluator, object *policy.Object) {
 			assert.Fail(t, "left missing what could be filled", "%s: %v", f.Rule.ID, f.Error)
 		}
 	}
+	return output
+}
+
+// assertImages: a placeholder that is created pulls what the templates ask for, with a finding for each that is not known.
+// Its manifest, applied again, changes nothing.
+func assertImages(t *testing.T, e *policy.Evaluator, input, output *policy.Object) {
+	t.Helper()
+	sources, ok := output.PrePull()
+	if !ok || policy.ImagesHeld(output.Deployment) != "" || !prepull.HasFirst(output.Spec.InitContainers) {
+		return
+	}
+	problems := slices.DeleteFunc(slices.Clone(sources), func(s prepull.Source) bool { return s.Image != "" })
+	findings := slices.DeleteFunc(e.Check(output), func(f policy.Finding) bool { return f.Rule.ID != "placeholder-image" })
+	for i, f := range findings {
+		if assert.Less(t, i, len(problems), "%v", f.Error) {
+			assert.Equal(t, problems[i].Problem, f.Error.Detail)
+		}
+	}
+	reapplied := e.Placeholder(input.Deployment, input.Namespace).Updates(output.Deployment)
+	e.Mutate(reapplied)
+	assert.Equal(t, output.Spec.InitContainers, reapplied.Spec.InitContainers, "applied again")
 }
 
 // rebuild makes a new Object from the same Deployment or Pod, so that nothing is shared but what rules must not write.

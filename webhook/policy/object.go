@@ -37,9 +37,11 @@ type Object struct {
 	path    *field.Path
 	pointer string
 
-	facts  *cluster.Snapshot
-	config *config.WarmPoolConfiguration
-	sizes  *sizing.Sizes
+	facts   *cluster.Snapshot
+	config  *config.WarmPoolConfiguration
+	sizes   *sizing.Sizes
+	pools   *placement.Pools
+	sources map[string][]prepull.Source
 
 	// before is what an update changes, byWarmpool tells that warmpool itself asks; see Updates and ByWarmpool.
 	before     *appsv1.Deployment
@@ -95,7 +97,7 @@ func (e *Evaluator) Placeholder(d *appsv1.Deployment, namespace string) *Object 
 		Choice: e.pools.ForPlaceholder(d),
 		Meta:   &template.ObjectMeta, Spec: &template.Spec,
 		path: templatePath, pointer: "/spec/template",
-		facts: e.facts, config: e.config, sizes: e.sizes,
+		facts: e.facts, config: e.config, sizes: e.sizes, pools: e.pools, sources: e.sources,
 	}
 }
 

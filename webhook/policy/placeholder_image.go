@@ -1,8 +1,8 @@
 package policy
 
 import (
-	"fmt"
-	"strings"
+	"cmp"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -17,7 +17,7 @@ import (
 var placeholderImage = &Rule{
 	ID:       "placeholder-image",
 	Summary:  "Pre-pulls the images of the pool's WorkspaceTemplates, one init container for each.",
-	Fix:      "Leave the images to warmpool, or opt out with the annotation " + prepull.OptOut + `: "false".`,
+	Fix:      "Name the image in the WorkspaceTemplate, or opt out with the Deployment's annotation " + prepull.OptOut + `: "false".`,
 	Subject:  PlaceholderDeployment,
 	Fills:    "images of pull-workspace-image containers, added and removed with the templates",
 	Action:   config.Warn,
@@ -26,13 +26,13 @@ var placeholderImage = &Rule{
 	mutate:   fillImage,
 }
 
-// PrePull is what the pool's templates say about the images of a placeholder. ok is false where they say nothing: no
-// pool, no templates of the pool, or templates that could not be read.
+// PrePull is what the pool's templates say about the images of a placeholder, not to be changed. ok is false where they say
+// nothing: no pool, no templates of the pool, or templates that could not be read.
 func (o *Object) PrePull() (sources []prepull.Source, ok bool) {
 	if o.Deployment == nil || o.Pool == nil || len(o.Pool.Config.Templates) == 0 || !o.facts.Templates.Known() {
 		return nil, false
 	}
-	return prepull.Sources(o.Pool.Config, &o.config.Workspaces, o.facts.Templates), true
+	return o.sources[o.Pool.Config.Name], true
 }
 
 // ImagesHeld tells why the images of a placeholder are left as they are for now; empty when they are not.
@@ -52,34 +52,62 @@ func fillImage(o *Object, patch *placement.Patch) {
 	if !ok || o.byWarmpool || ImagesHeld(o.Deployment) != "" {
 		return
 	}
-	pulled := prepull.Pulled(o.Spec.InitContainers)
-	images := prepull.Images(sources, prepull.RecordOf(o.Deployment.Annotations), pulled)
-	if o.before != nil {
-		// What the controller wrote stands: it may know a template that this replica has not heard of yet, and an update
-		// for another reason starts no rollout.
-		before := prepull.Pulled(o.before.Spec.Template.Spec.InitContainers)
-		if prepull.RecordOf(o.before.Annotations).Covers(before) || sameImages(before, pulled) {
-			images = before
-		}
-	}
+	images, synced := imagesFor(o, sources)
 	changes := prepull.Changes(o.Spec.InitContainers, images)
+	if len(changes) == 0 {
+		return
+	}
 	base := o.specPointer() + "/initContainers"
 	for _, c := range changes {
-		path := o.specPath("initContainers").Index(c.Index)
 		switch {
 		case c.Gone:
 			patch.Remove(placement.Index(base, c.Index))
-			o.replace(invalid(path.Child("name"), c.Container.Name, c.Container.Name+" is removed: no template of the pool has its image"))
 		case c.Added:
 			patch.Add(base+"/-", c.Container)
+			continue // nothing of the user's is replaced
 		default:
 			patch.Add(placement.Index(base, c.Index)+"/image", c.Container.Image)
-			o.replace(invalid(path.Child("image"), o.Spec.InitContainers[c.Index].Image,
-				fmt.Sprintf("%s gets the WorkspaceTemplate's image: %s", c.Container.Name, c.Container.Image)))
+		}
+		o.replace(replacedImage(o, c, synced))
+	}
+	o.Spec.InitContainers = prepull.Apply(o.Spec.InitContainers, changes)
+	o.Accelerators = o.pools.Accelerators(o.Spec) // those that went may have asked for some
+}
+
+// imagesFor are the images that a placeholder is to pull: those of the templates, or those synced before the update. None:
+// they stay as they are.
+func imagesFor(o *Object, sources []prepull.Source) (images []string, synced bool) {
+	if o.before != nil {
+		init := o.before.Spec.Template.Spec.InitContainers
+		if prepull.Same(init, o.Spec.InitContainers) {
+			return nil, false // an update for another reason starts no rollout
+		}
+		// What the controller wrote stands: it may know a template that this replica has not heard of yet.
+		before, record := prepull.Pulled(init), prepull.RecordOf(o.before.Annotations)
+		if record.Covers(before) && !slices.ContainsFunc(record, o.ofAnotherPool) {
+			return before, true
 		}
 	}
-	if len(changes) > 0 {
-		o.Spec.InitContainers = prepull.Apply(o.Spec.InitContainers, changes)
+	return prepull.Images(sources, prepull.RecordOf(o.Deployment.Annotations), prepull.Pulled(o.Spec.InitContainers)), false
+}
+
+// ofAnotherPool tells that a template is none of the pool's, which the placeholder has moved to since.
+func (o *Object) ofAnotherPool(s prepull.Source) bool {
+	return !slices.Contains(o.Pool.Config.Templates, s.Template)
+}
+
+func replacedImage(o *Object, c prepull.Change, synced bool) Finding {
+	path := o.specPath("initContainers").Index(c.Index)
+	name, image := c.Container.Name, c.Container.Image
+	switch {
+	case c.Gone && synced:
+		return invalid(path.Child("name"), name, name+" is removed: it was not there when warmpool synced the images")
+	case c.Gone:
+		return invalid(path.Child("name"), name, name+" is removed: the pool's templates have no image for it")
+	case synced:
+		return invalid(path.Child("image"), o.Spec.InitContainers[c.Index].Image, name+" keeps "+image+", which warmpool synced")
+	default:
+		return invalid(path.Child("image"), o.Spec.InitContainers[c.Index].Image, name+" now pulls "+image+", as the pool's templates say")
 	}
 }
 
@@ -87,51 +115,53 @@ func checkImage(o *Object) []Finding {
 	if o.Pool == nil || len(o.Pool.Config.Templates) == 0 {
 		return nil
 	}
-	path := o.specPath("initContainers")
+	findings := imageFindings(o)
+	if held := ImagesHeld(o.Deployment); held != "" {
+		for i := range findings {
+			f := findings[i].atMostAudit()
+			f.Error.Detail += "; left as it is, because " + held
+			f.Fix = cmp.Or(f.Fix, "To have the images synced, remove the annotation "+prepull.OptOut+" or resume the rollout.")
+			findings[i] = f
+		}
+	}
+	return findings
+}
+
+func imageFindings(o *Object) []Finding {
 	sources, ok := o.PrePull()
 	if !ok {
-		return []Finding{notVerified(path, "images: WorkspaceTemplates: "+o.facts.Templates.Reason())}
+		return []Finding{notVerified(o.specPath("initContainers"), "images: WorkspaceTemplates: "+o.facts.Templates.Reason())}
 	}
 	var findings []Finding
 	for _, s := range sources {
 		if s.Problem != "" {
-			findings = append(findings, invalid(path, s.Template.Namespace+"/"+s.Template.Name, "the last image is kept: "+s.Problem).
-				withKey(s.Problem).withFix("Mend the WorkspaceTemplate, or take it out of the pool's templates.").atMostWarn())
+			findings = append(findings, invalid(o.specPath("initContainers"), s.Template.Namespace+"/"+s.Template.Name, s.Problem).withKey(s.Problem).
+				withFix("Mend the WorkspaceTemplate or the configuration; until then the placeholder keeps the last image.").atMostWarn())
 		}
 	}
 	if !prepull.HasFirst(o.Spec.InitContainers) {
-		return append(findings, invalid(path, "", "no init container is called "+prepull.Name+": nothing is pre-pulled, and warmpool adds none by itself").
-			withKey("absent").withFix("Add an init container "+prepull.Name+" with a command that ends, as in the shipped manifests."))
+		return append(findings, invalid(o.specPath("initContainers"), "", "nothing is pre-pulled: no init container is called "+prepull.Name).withKey("absent").
+			withFix("Add an init container "+prepull.Name+" with a command that ends, as in the shipped manifests; warmpool adds none by itself."))
 	}
 	pulled := prepull.Pulled(o.Spec.InitContainers)
 	images := prepull.Images(sources, prepull.RecordOf(o.Deployment.Annotations), pulled)
-	for _, f := range wrongImages(o, prepull.Changes(o.Spec.InitContainers, images)) {
-		if held := ImagesHeld(o.Deployment); held != "" {
-			f.Error.Detail += "; left as it is, because " + held
-			f = f.atMostAudit()
-		}
-		findings = append(findings, f)
+	for _, c := range prepull.Changes(o.Spec.InitContainers, images) {
+		findings = append(findings, wrongImage(o, c))
 	}
 	return findings
 }
 
-func wrongImages(o *Object, changes []prepull.Change) []Finding {
-	var findings []Finding
-	for _, c := range changes {
-		path := o.specPath("initContainers").Index(c.Index)
-		name := c.Container.Name
-		var f Finding
-		switch {
-		case c.Gone:
-			f = invalid(path.Child("name"), name, name+" pulls an image that no template of the pool has")
-		case c.Added:
-			f = invalid(o.specPath("initContainers"), name, fmt.Sprintf("no init container pulls %s, which a template of the pool has", c.Container.Image))
-		default:
-			f = invalid(path.Child("image"), o.Spec.InitContainers[c.Index].Image, fmt.Sprintf("%s does not pull %s, the image of the pool's template", name, c.Container.Image))
-		}
-		findings = append(findings, f.withKey(name))
+func wrongImage(o *Object, c prepull.Change) Finding {
+	path := o.specPath("initContainers")
+	name, image := c.Container.Name, c.Container.Image
+	var f Finding
+	switch {
+	case c.Gone:
+		f = invalid(path.Index(c.Index).Child("name"), name, name+" is not needed for any image of the pool's templates")
+	case c.Added:
+		f = invalid(path, name, name+" is missing: it would pull "+image+", which a template of the pool has")
+	default:
+		f = invalid(path.Index(c.Index).Child("image"), o.Spec.InitContainers[c.Index].Image, name+" does not pull "+image+", which a template of the pool has")
 	}
-	return findings
+	return f.withKey(name)
 }
-
-func sameImages(a, b []string) bool { return strings.Join(a, ",") == strings.Join(b, ",") }

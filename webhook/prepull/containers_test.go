@@ -84,6 +84,20 @@ func TestPulled(t *testing.T) {
 	assert.False(t, prepull.HasFirst(init[:3]))
 }
 
+func TestSame(t *testing.T) {
+	init := containers("x q", "pull-workspace-image a", "pull-workspace-image-2 b")
+	assert.True(t, prepull.Same(init, containers("pull-workspace-image-2 b", "pull-workspace-image a")))
+	assert.True(t, prepull.Same(nil, containers("x q", "pull-workspace-image-x q")))
+	for _, other := range [][]corev1.Container{
+		nil,
+		containers("pull-workspace-image a"),
+		containers("pull-workspace-image a", "pull-workspace-image-3 b"),
+		containers("pull-workspace-image b", "pull-workspace-image-2 a"),
+	} {
+		assert.False(t, prepull.Same(init, other))
+	}
+}
+
 // What is added does as the first does, whatever that is, and shares nothing with it.
 func TestAddedIsACopyOfTheFirst(t *testing.T) {
 	first := corev1.Container{

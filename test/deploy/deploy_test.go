@@ -121,6 +121,7 @@ func TestDeployAndUndeploy(t *testing.T) {
 		return err == nil
 	}, limit, step, "what warmpool itself writes")
 
+	rights(t)
 	first := versions(t, dir)
 	assert.Len(t, first, len(shipped))
 	deploy(t, dir)
@@ -136,6 +137,27 @@ func TestDeployAndUndeploy(t *testing.T) {
 	}
 	undeploy(t, dir)
 	assert.Equal(t, before, inventory(t), "undeploying twice does no harm")
+}
+
+// rights asks the cluster what SECURITY.md says that one may ask, and compares the answers.
+func rights(t *testing.T) {
+	t.Helper()
+	doc, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
+	require.NoError(t, err)
+	asked := 0
+	for line := range strings.Lines(string(doc)) {
+		question, answer, found := strings.Cut(strings.TrimSpace(line), " # ")
+		if !found || !strings.HasPrefix(question, "kubectl auth can-i ") {
+			continue
+		}
+		asked++
+		out, _, err := cp.Kubectl(t.Context(), "", strings.Fields(question)[1:]...)
+		if failed := (*controlplane.KubectlError)(nil); err != nil {
+			require.ErrorAs(t, err, &failed)
+		}
+		assert.Equal(t, answer, strings.TrimSpace(out), question)
+	}
+	assert.GreaterOrEqual(t, asked, 8)
 }
 
 func TestUndeployKeepsWhatIsOthers(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,10 +18,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
+	"sigs.k8s.io/yaml"
 )
 
 // managerOf has what probes need of a manager: it keeps log lines and Events.
@@ -85,6 +89,28 @@ func TestReadiness(t *testing.T) {
 	assert.Contains(t, m.logged[2], `"stopping: not ready from now on, still serving"`)
 	assert.Contains(t, m.logged[3], `"not ready" "reason"="stopping"`)
 	assert.Equal(t, []string{"Warning NotReady facts: the cluster has not been read yet"}, m.events)
+}
+
+// The kubelet must not end the process before it has stopped by itself.
+func TestGracePeriod(t *testing.T) {
+	manifest, err := os.ReadFile(filepath.Join("..", "..", "manifests", "base", "warmpool", "deployment.yaml"))
+	require.NoError(t, err)
+	var found []string
+	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
+		var deployment appsv1.Deployment
+		require.NoError(t, yaml.Unmarshal([]byte(document), &deployment))
+		if deployment.Kind != "Deployment" {
+			continue
+		}
+		found = append(found, deployment.Name)
+		delay, err := newServeCommand().Flags().GetDuration("shutdown-delay")
+		require.NoError(t, err)
+		grace := deployment.Spec.Template.Spec.TerminationGracePeriodSeconds
+		require.NotNil(t, grace)
+		assert.Greater(t, time.Duration(*grace)*time.Second, delay+drainTimeout)
+		assert.Nil(t, deployment.Spec.Template.Spec.Containers[0].Lifecycle, "it would wait twice")
+	}
+	assert.Equal(t, []string{"warmpool"}, found)
 }
 
 func TestServerProbe(t *testing.T) {

@@ -41,6 +41,8 @@ type Controller struct {
 	mu       sync.Mutex
 	memories map[types.NamespacedName]*memory
 	failing  failures
+	// inSync is what the gauge shows.
+	inSync map[string]bool
 }
 
 // New makes a Controller that goes by the Evaluator that source gives; nil while there is none.
@@ -86,6 +88,9 @@ func (c *Controller) feed(ctx context.Context, queue workqueue.TypedRateLimiting
 			for _, key := range c.scan(e) {
 				queue.Add(reconcile.Request{NamespacedName: key})
 			}
+			if last != nil && last.Config() != e.Config() {
+				forgetPools(last.Config(), e.Config())
+			}
 			last = e
 		}
 		select {
@@ -126,9 +131,10 @@ func (c *Controller) scan(e *policy.Evaluator) []types.NamespacedName {
 			inSync[g.pool] = (before || !seen) && g.reached()
 		}
 	}
-	setInSync(inSync)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	showInSync(c.inSync, inSync)
+	c.inSync = inSync
 	c.failing = failuresOf(e.Facts().PlaceholderPods)
 	for key := range c.memories {
 		if !known[key] {
@@ -149,18 +155,16 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	m, failing := c.remember(request.NamespacedName, d)
-	if m.from == d.ResourceVersion {
-		return reconcile.Result{}, nil // written already; the watch will bring what became of it
+	if after := m.behind(d, c.now()); after > 0 {
+		return reconcile.Result{RequeueAfter: after}, nil
 	}
 	s := decide(goalOf(e, d), failing, m, c.now())
-	if s.hold != nil && s.hold.reason == reasonBackOff {
-		s.hold.note += c.otherManagers(ctx, d)
-	}
-	c.say(e, d, m, s)
+	c.say(ctx, e, d, m, s)
 	if s.write == writeNothing {
 		return reconcile.Result{RequeueAfter: s.after}, nil
 	}
-	return reconcile.Result{}, c.carryOut(ctx, e, d, m, s)
+	after, err := c.carryOut(ctx, e, d, m, s)
+	return reconcile.Result{RequeueAfter: after}, err
 }
 
 func (c *Controller) remember(key types.NamespacedName, d *appsv1.Deployment) (*memory, failures) {
@@ -174,33 +178,35 @@ func (c *Controller) remember(key types.NamespacedName, d *appsv1.Deployment) (*
 	return m, c.failing
 }
 
-// carryOut writes and tells; a write that the API server refuses is tried again only when something has changed.
-func (c *Controller) carryOut(ctx context.Context, e *policy.Evaluator, d *appsv1.Deployment, m *memory, s step) error {
+// carryOut writes and tells. after is when to look again where no change has to come.
+func (c *Controller) carryOut(ctx context.Context, e *policy.Evaluator, d *appsv1.Deployment, m *memory, s step) (after time.Duration, err error) {
 	log := c.log.WithValues("pool", s.goal.pool, "namespace", d.Namespace, "name", d.Name)
-	err := c.write(ctx, d, s)
+	generation, err := c.write(ctx, d, s)
 	switch {
 	case refused(err):
-		m.from = d.ResourceVersion
-		syncs.WithLabelValues(s.goal.pool, "refused").Inc()
+		n := blocked("Write", s.goal.templates(), fmt.Sprintf("the API server refuses the change: %v", err))
+		n.result = resultRefused
+		m.refusal = refusal{images: s.goal.images, notice: n, until: c.now().Add(backOff)}
+		s.hold = &n
 		log.Info("image sync was refused")
-		c.tell(e, d, blocked("Write", s.goal.templates(), fmt.Sprintf("the API server refuses the change: %v", err)))
-		return nil
-	case gone(err):
-		return nil
+		c.say(ctx, e, d, m, s)
+		return backOff, nil
+	case stale(err):
+		return settle, nil
 	case err != nil:
-		syncs.WithLabelValues(s.goal.pool, "error").Inc()
-		return fmt.Errorf("patch Deployment %s/%s: %w", d.Namespace, d.Name, err)
+		syncs.WithLabelValues(s.goal.pool, resultError).Inc()
+		return 0, fmt.Errorf("patch Deployment %s/%s: %w", d.Namespace, d.Name, err)
 	}
-	m.from = d.ResourceVersion
+	m.from, m.generation, m.written = d.ResourceVersion, generation, c.now()
 	if s.write == writeRecord {
-		return nil
+		return 0, nil
 	}
 	m.wrote(c.now(), s.reverted)
-	syncs.WithLabelValues(s.goal.pool, "synced").Inc()
+	syncs.WithLabelValues(s.goal.pool, resultSynced).Inc()
 	durations.Observe(c.now().Sub(s.since).Seconds())
 	log.Info("image synced", "templates", s.goal.templateNames())
 	c.tell(e, d, notice{kind: corev1.EventTypeNormal, reason: reasonSynced, action: "Patch", note: s.goal.synced(), templates: s.goal.templates()})
-	return nil
+	return 0, nil
 }
 
 var _ reconcile.Reconciler = (*Controller)(nil)

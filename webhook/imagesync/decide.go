@@ -27,8 +27,10 @@ const (
 // memory is what the leader remembers about a placeholder. Only one Reconcile at a time has it.
 type memory struct {
 	uid types.UID
-	// from is the resourceVersion that the last write started from.
-	from string
+	// from is the resourceVersion that the last write started from, generation what it led to, written when.
+	from       string
+	generation int64
+	written    time.Time
 	// last is when images were written last.
 	last time.Time
 	// due are the images that were due at the last look, and since when these and any were.
@@ -37,8 +39,16 @@ type memory struct {
 	// answered is how many reverts were answered one after the other, and when the last one was.
 	answered     int
 	lastAnswered time.Time
-	// said are the notes that are in force, so that none is told twice.
+	refusal  refusal
+	// said are the keys of the notices that are in force, so that none is told twice.
 	said map[string]bool
+}
+
+// refusal is that the API server does not take some images: it is not asked again until some time has passed.
+type refusal struct {
+	images []string
+	notice notice
+	until  time.Time
 }
 
 // newMemory goes by what a leader before this one left in the annotations.
@@ -48,6 +58,14 @@ func newMemory(d *appsv1.Deployment) *memory {
 		last = time.Time{}
 	}
 	return &memory{uid: d.UID, last: last}
+}
+
+// behind is how long a Deployment that does not show yet what was written is not judged: the watch should bring it soon.
+func (m *memory) behind(d *appsv1.Deployment, now time.Time) time.Duration {
+	if m.from != d.ResourceVersion && d.Generation >= m.generation {
+		return 0
+	}
+	return max(0, patience-now.Sub(m.written))
 }
 
 func (m *memory) wrote(now time.Time, answer bool) {
@@ -85,6 +103,14 @@ type step struct {
 
 // decide says what to do now. It changes nothing but the memory.
 func decide(g goal, failing failures, m *memory, now time.Time) step {
+	s := next(g, failing, m, now)
+	if rest := m.refusal.until.Sub(now); s.write != writeNothing && rest > 0 && slices.Equal(m.refusal.images, g.images) {
+		s.write, s.after, s.hold = writeNothing, rest, &m.refusal.notice
+	}
+	return s
+}
+
+func next(g goal, failing failures, m *memory, now time.Time) step {
 	s := step{goal: g}
 	if g.why != "" {
 		s.problems = []notice{blocked("Choose", g.claimed, "image sync leaves it alone: "+g.why)}
@@ -95,7 +121,11 @@ func decide(g goal, failing failures, m *memory, now time.Time) step {
 	s.problems = problemsOf(g, failing)
 	if g.reached() {
 		m.due, m.dueSince, m.since = "", time.Time{}, time.Time{}
-		if !g.recorded() && g.elsewhere == "" {
+		if g.recorded() || g.elsewhere != "" {
+			return s
+		}
+		// Somebody who drops the annotations again and again costs a write now and then.
+		if s.after = max(0, m.written.Add(burst).Sub(now)); s.after == 0 {
 			s.write = writeRecord
 		}
 		return s
@@ -138,8 +168,10 @@ func problemsOf(g goal, failing failures) []notice {
 	}
 	for _, image := range g.images {
 		if f, ok := failing[image]; ok {
-			problems = append(problems, blocked("Pull", g.templatesOf(image),
-				fmt.Sprintf("placeholder pod %s cannot pull %s (%s): no further rollout of it is started", f.pod, image, f.reason)))
+			n := blocked("Pull", g.templatesOf(image),
+				fmt.Sprintf("placeholder pod %s cannot pull %s (%s): no further rollout of it is started", f.pod, image, f.reason))
+			n.key = "Pull " + image // the kubelet words it otherwise every few seconds
+			problems = append(problems, n)
 		}
 	}
 	return problems
@@ -171,7 +203,7 @@ func answer(s step, m *memory, now time.Time) step {
 		m.answered = 0
 	case m.answered >= answers:
 		s.after = rest
-		s.hold = &notice{kind: corev1.EventTypeWarning, reason: reasonBackOff, action: "Wait", note: fmt.Sprintf(
+		s.hold = &notice{kind: corev1.EventTypeWarning, reason: reasonBackOff, result: resultBackedOff, action: "Wait", note: fmt.Sprintf(
 			"another writer takes back %s to %s again and again: image sync waits for %s", list(s.goal.images), list(s.goal.pulled), backOff)}
 		return s
 	}

@@ -1,8 +1,12 @@
 package imagesync
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"warmpool.sh/webhook/config"
 )
 
 var (
@@ -21,16 +25,40 @@ var (
 	}, []string{"pool"})
 )
 
+// Results that the metric counts.
+const (
+	resultSynced    = "synced"
+	resultBlocked   = "blocked"
+	resultBackedOff = "backed_off"
+	resultRefused   = "refused"
+	resultError     = "error"
+)
+
 func init() { metrics.Registry.MustRegister(syncs, durations, inSync) }
 
-// setInSync shows the pools that have placeholders whose images are known, and no others.
-func setInSync(pools map[string]bool) {
-	inSync.Reset()
+// showInSync shows the pools that have placeholders whose images are known, in place of those shown before. The series of
+// the others go; those that stay have a value at any time.
+func showInSync(before, pools map[string]bool) {
+	for pool := range before {
+		if _, stays := pools[pool]; !stays {
+			inSync.DeleteLabelValues(pool)
+		}
+	}
 	for pool, ok := range pools {
+		value := 0.0
 		if ok {
-			inSync.WithLabelValues(pool).Set(1)
-		} else {
-			inSync.WithLabelValues(pool).Set(0)
+			value = 1
+		}
+		inSync.WithLabelValues(pool).Set(value)
+	}
+}
+
+// forgetPools drops the counters of the pools that are no longer configured.
+func forgetPools(before, now *config.WarmPoolConfiguration) {
+	for i := range before.Pools {
+		name := before.Pools[i].Name
+		if !slices.ContainsFunc(now.Pools, func(pool config.Pool) bool { return pool.Name == name }) {
+			syncs.DeletePartialMatch(prometheus.Labels{"pool": name})
 		}
 	}
 }

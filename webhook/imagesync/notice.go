@@ -1,6 +1,9 @@
 package imagesync
 
 import (
+	"cmp"
+	"context"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,31 +24,37 @@ const (
 type notice struct {
 	kind, reason, action, note string
 	templates                  []config.TemplateRef
+	// result is what the metric counts it as; empty: not at all.
+	result string
+	// key tells it from others where the note may change while it is in force; empty: the note does.
+	key string
 }
+
+func (n notice) id() string { return cmp.Or(n.key, n.note) }
 
 // blocked is the notice of something that somebody has to mend.
 func blocked(action string, templates []config.TemplateRef, note string) notice {
-	return notice{kind: corev1.EventTypeWarning, reason: reasonBlocked, action: action, note: note, templates: templates}
+	return notice{kind: corev1.EventTypeWarning, reason: reasonBlocked, result: resultBlocked, action: action, note: note, templates: templates}
 }
 
 // say tells the notices of a step that were not in force at the last look.
-func (c *Controller) say(e *policy.Evaluator, d *appsv1.Deployment, m *memory, s step) {
+func (c *Controller) say(ctx context.Context, e *policy.Evaluator, d *appsv1.Deployment, m *memory, s step) {
 	notices := s.problems
 	if s.hold != nil && s.hold.note != "" {
 		notices = append(notices, *s.hold)
 	}
 	said := map[string]bool{}
 	for _, n := range notices {
-		said[n.note] = true
-		if m.said[n.note] {
+		said[n.id()] = true
+		if m.said[n.id()] {
 			continue
 		}
+		if n.reason == reasonBackOff {
+			n.note += c.otherManagers(ctx, d)
+		}
 		c.tell(e, d, n)
-		switch n.reason {
-		case reasonBlocked:
-			syncs.WithLabelValues(s.goal.pool, "blocked").Inc()
-		case reasonBackOff:
-			syncs.WithLabelValues(s.goal.pool, "backed_off").Inc()
+		if n.result != "" {
+			syncs.WithLabelValues(s.goal.pool, n.result).Inc()
 		}
 	}
 	m.said = said

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	appsapply "k8s.io/client-go/applyconfigurations/apps/v1"
 	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -26,21 +27,24 @@ import (
 const FieldManager = "warmpool-image-sync"
 
 // write brings the images of the step, and the record of them, into the Deployment in one request, so that there is one
-// rollout. The uid makes sure that it is still the one that was looked at.
-func (c *Controller) write(ctx context.Context, d *appsv1.Deployment, s step) error {
+// rollout. The uid makes sure that it is still the one that was looked at. generation is that of the Deployment then.
+func (c *Controller) write(ctx context.Context, d *appsv1.Deployment, s step) (generation int64, err error) {
 	annotations := prepull.NewRecord(s.goal.sources, s.goal.record).Annotations()
 	annotations[prepull.SyncedAt] = c.now().UTC().Format(time.RFC3339)
 	for _, change := range s.goal.changes {
 		if change.Added || change.Gone {
 			patch, err := mergePatch(d, annotations, s.goal.changes)
 			if err != nil {
-				return fmt.Errorf("encode the patch: %w", err)
+				return 0, fmt.Errorf("encode the patch: %w", err)
 			}
-			return c.writer.Patch(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}},
-				client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(FieldManager))
+			written := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
+			err = c.writer.Patch(ctx, written, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(FieldManager))
+			return written.Generation, err
 		}
 	}
-	return c.writer.Apply(ctx, applyPatch(d, annotations, s.goal.images), client.FieldOwner(FieldManager), client.ForceOwnership)
+	written := applyPatch(d, annotations, s.goal.images)
+	err = c.writer.Apply(ctx, written, client.FieldOwner(FieldManager), client.ForceOwnership)
+	return ptr.Deref(written.Generation, 0), err
 }
 
 // applyPatch owns the images alone, and the annotations. It cannot remove what others own too, nor add a container
@@ -74,10 +78,13 @@ func mergePatch(d *appsv1.Deployment, annotations map[string]string, changes []p
 }
 
 // refused tells whether the API server will say no again as long as nothing changes.
-func refused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}
 
-// gone tells whether the Deployment is no longer the one that was looked at; the watch will tell.
-func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
+// stale tells whether the Deployment is no longer the one that was looked at. The watch will tell, unless all that others
+// wrote meanwhile makes no difference to warmpool.
+func stale(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
 // otherManagers names who else has written the images of the Deployment, as the end of a sentence.
 func (c *Controller) otherManagers(ctx context.Context, d *appsv1.Deployment) string {

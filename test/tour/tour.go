@@ -48,12 +48,14 @@ func (t *tour) steps(full bool) []step {
 		{"A placeholder that would keep nothing warm", t.brokenPlaceholder},
 		{"The same placeholder, mended", t.mendedPlaceholder},
 	}
-	if full {
-		steps = append(steps,
-			step{"Placeholders keep the nodes", t.placeholdersRun},
-			step{"A Workspace takes the place of a placeholder", t.preemption})
+	const image = "The image of a WorkspaceTemplate changes"
+	if !full {
+		return append(steps, step{image, t.templateImage})
 	}
-	return steps
+	return append(steps,
+		step{"Placeholders keep the nodes", t.placeholdersRun},
+		step{image, t.templateImageRolls},
+		step{"A Workspace takes the place of a placeholder", t.preemption})
 }
 
 // run tells the tour, and unless asked to run once waits until ctx ends; that is no error then. Nothing it started is left.

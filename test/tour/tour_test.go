@@ -71,6 +71,7 @@ func TestOnce(t *testing.T) {
 		"\n3. A placeholder that would keep nothing warm\n", "\n    Warning: placeholder-qos: ", "\n    The Deployment \"spaces-placeholder-gpu\" is invalid:\n",
 		"(rule placeholder-anti-affinity)",
 		"\n4. The same placeholder, mended\n", "\n  -       maxSurge: 25%\n  +       maxSurge: 0\n", "\n  +         karpenter.sh/do-not-disrupt: \"true\"\n",
+		"\n5. The image of a WorkspaceTemplate changes\n", "Deployment spaces-placeholder-cpu pulls it\n", "Event ImageSynced: ",
 	)
 	assert.NotContains(t, out.String(), "Your turn")
 	assert.NotContains(t, out.String(), "\x1b", "no colours where there is no terminal")
@@ -91,7 +92,8 @@ func TestFullStaysUp(t *testing.T) {
 		5*time.Minute, 100*time.Millisecond)
 	inOrder(t, out.String(),
 		"\n5. Placeholders keep the nodes\n", "spaces-placeholder-gpu-", "spaces-placeholder-gpu-",
-		"\n6. A Workspace takes the place of a placeholder\n", " is evicted\n", "the Workspace is Running in its place", "a new placeholder is Pending",
+		"\n6. The image of a WorkspaceTemplate changes\n", "Event ImageSynced: ", " is Running on ", " is Running on ", "a rollout needs no further node",
+		"\n7. A Workspace takes the place of a placeholder\n", " is evicted\n", "the Workspace is Running in its place", "a new placeholder is Pending",
 		"both placeholders are Running again", "\nYour turn\n")
 
 	match := regexp.MustCompile(`export KUBECONFIG=(\S+) `).FindStringSubmatch(out.String())

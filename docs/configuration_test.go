@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,8 +111,7 @@ func (r *reference) write(t *testing.T, typ reflect.Type, path string) {
 	}
 	fmt.Fprintf(&r.text, "%s\n\n| Field | Type | Default | |\n|---|---|---|---|\n", line(source.Doc))
 	comments := fieldComments(t, source)
-	for i := range typ.NumField() {
-		field := typ.Field(i)
+	for field := range typ.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if field.Anonymous {
 			fmt.Fprintf(&r.text, "| `apiVersion` | string | required | `%s` |\n| `kind` | string | required | `%s` |\n", config.APIVersion, config.Kind)
@@ -121,8 +121,7 @@ func (r *reference) write(t *testing.T, typ reflect.Type, path string) {
 		fmt.Fprintf(&r.text, "| `%s` | %s | %s | %s |\n", name, r.typeName(field.Type), r.defaultOf(t, field, typ.Name(), name, options), comments[field.Name])
 	}
 	r.values(typ)
-	for i := range typ.NumField() {
-		field := typ.Field(i)
+	for field := range typ.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if nested := r.nested(field.Type); nested != nil && !field.Anonymous && !r.written[nested.Name()] {
 			r.write(t, nested, strings.TrimPrefix(path+"."+name+strings.Repeat("[]", depth(field.Type)), "."))
@@ -133,14 +132,13 @@ func (r *reference) write(t *testing.T, typ reflect.Type, path string) {
 // values lists what a field may say whose type is a string with few values.
 func (r *reference) values(typ reflect.Type) {
 	var all []string
-	for i := range typ.NumField() {
-		field := typ.Field(i)
+	for field := range typ.Fields() {
 		for element := field.Type; ; element = element.Elem() {
 			if element.Kind() == reflect.String && r.types[element.Name()] != nil && !r.written[element.Name()] {
 				r.written[element.Name()] = true
 				all = append(all, fmt.Sprintf("- `%s`: %s. %s", element.Name(), strings.Join(constants(r.types[element.Name()]), ", "), line(r.types[element.Name()].Doc)))
 			}
-			if element.Kind() != reflect.Slice && element.Kind() != reflect.Map && element.Kind() != reflect.Pointer {
+			if !slices.Contains([]reflect.Kind{reflect.Slice, reflect.Map, reflect.Pointer}, element.Kind()) {
 				break
 			}
 		}
@@ -169,15 +167,13 @@ func depth(typ reflect.Type) int {
 }
 
 func (r *reference) typeName(typ reflect.Type) string {
-	switch typ.Kind() {
-	case reflect.Pointer:
+	switch {
+	case typ.Kind() == reflect.Pointer:
 		return r.typeName(typ.Elem())
-	case reflect.Slice:
+	case typ.Kind() == reflect.Slice:
 		return "list of " + r.typeName(typ.Elem())
-	case reflect.Map:
-		if typ.Name() == "" {
-			return "map of " + r.typeName(typ.Key()) + " to " + r.typeName(typ.Elem())
-		}
+	case typ.Kind() == reflect.Map && typ.Name() == "":
+		return "map of " + r.typeName(typ.Key()) + " to " + r.typeName(typ.Elem())
 	}
 	if r.nested(typ) != nil {
 		return fmt.Sprintf("[%s](#%s)", typ.Name(), strings.ToLower(typ.Name()))

@@ -44,13 +44,22 @@ deploy() {
 	EOF
 	there=$(k get namespaces -l "app.kubernetes.io/part-of!=warmpool" -o name)
 	# What others have changed by hand comes back to what the manifests say. caBundle and replicas are not in them.
-	k apply --server-side --force-conflicts -f "$dir/all.yaml"
+	# Placeholders cannot be changed while warmpool is down, which this may be what mends.
+	apply || { ready && apply; }
 	for namespace in $(k get namespaces -l "$ours" -o name); do
 		if grep -qxF "$namespace" <<<"$there"; then
 			k annotate "$namespace" "$keep=it was here before warmpool"
 		fi
 	done
-	k rollout status --timeout="$limit" -n "$(k get deployments -A -l "$ours,app.kubernetes.io/name=warmpool" -o jsonpath='{.items[0].metadata.namespace}')" deployment/warmpool
+	ready
+}
+
+apply() { k apply --server-side --force-conflicts -f "$dir/all.yaml"; }
+
+ready() {
+	local namespace
+	namespace=$(k get deployments -A -l "$ours,app.kubernetes.io/name=warmpool" -o jsonpath='{.items[*].metadata.namespace}')
+	k rollout status --timeout="$limit" -n "$namespace" deployment/warmpool
 }
 
 # The webhooks go first: nothing that follows waits for a warmpool that is going. One step that fails does not keep the
@@ -65,10 +74,9 @@ undeploy() {
 	remove --cascade=foreground -f "$dir/all.yaml" || failed=1
 	remove_class || failed=1
 	for namespace in $(k get namespaces -l "$ours" -o jsonpath='{.items[*].metadata.name}'); do
-		# What warmpool itself has written.
-		remove -n "$namespace" lease/warmpool configmap/warmpool-last-seen secret/warmpool-ca || failed=1
-		# And cert-manager, which keeps its Secrets.
-		remove -n "$namespace" secret/warmpool-webhook-ca secret/warmpool-webhook-tls || failed=1
+		# What warmpool itself has written, and cert-manager, which keeps its Secrets.
+		remove -n "$namespace" lease/warmpool configmap/warmpool-last-seen secret/warmpool-ca \
+			secret/warmpool-webhook-ca secret/warmpool-webhook-tls || failed=1
 		remove_namespace "$namespace" || failed=1
 	done
 	[[ $failed == 0 ]] || fail "Not everything is gone: see above, then run this again."

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -154,5 +155,20 @@ func TestVariants(t *testing.T) {
 		for _, word := range words.lacks {
 			assert.NotContains(t, flat, strings.ReplaceAll(word, ": ", ":"), name)
 		}
+	}
+}
+
+// Who gets an alert finds out what to do about it.
+func TestAlertsAreDocumented(t *testing.T) {
+	root, err := install.Root()
+	require.NoError(t, err)
+	doc, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
+	require.NoError(t, err)
+	rules, err := os.ReadFile(filepath.Join(root, "manifests", "components", "monitoring", "rules.yaml"))
+	require.NoError(t, err)
+	alerts := regexp.MustCompile(`- alert: (\w+)`).FindAllSubmatch(rules, -1)
+	require.NotEmpty(t, alerts)
+	for _, alert := range alerts {
+		assert.Contains(t, string(doc), "\n| `"+string(alert[1])+"` |")
 	}
 }

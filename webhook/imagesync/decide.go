@@ -39,7 +39,7 @@ type memory struct {
 	// answered is how many reverts were answered one after the other, and when the last one was.
 	answered     int
 	lastAnswered time.Time
-	refusal  refusal
+	refusal      refusal
 	// said are the keys of the notices that are in force, so that none is told twice.
 	said map[string]bool
 }
@@ -140,7 +140,7 @@ func next(g goal, failing failures, m *memory, now time.Time) step {
 		}
 	}
 	s.since = m.since
-	s.reverted = g.record.Covers(g.images)
+	s.reverted = g.recorded() && g.record.Covers(g.images) // two templates that change places are an edit
 	if s.hold = holdOf(g, failing); s.hold != nil {
 		return s
 	}

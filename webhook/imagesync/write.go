@@ -58,7 +58,8 @@ func applyPatch(d *appsv1.Deployment, annotations map[string]string, images []st
 		WithSpec(appsapply.DeploymentSpec().WithTemplate(coreapply.PodTemplateSpec().WithSpec(spec)))
 }
 
-// mergePatch sets images, adds containers and removes others by their names.
+// mergePatch sets images, adds containers and removes others by their names. Without the order of all of them the API server
+// would put new ones first.
 func mergePatch(d *appsv1.Deployment, annotations map[string]string, changes []prepull.Change) ([]byte, error) {
 	var containers []any
 	for _, change := range changes {
@@ -71,9 +72,13 @@ func mergePatch(d *appsv1.Deployment, annotations map[string]string, changes []p
 			containers = append(containers, map[string]any{"name": change.Container.Name, "image": change.Container.Image})
 		}
 	}
+	var order []any
+	for _, container := range prepull.Apply(d.Spec.Template.Spec.InitContainers, changes) {
+		order = append(order, map[string]any{"name": container.Name})
+	}
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": d.UID, "annotations": annotations},
-		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"initContainers": containers}}},
+		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"initContainers": containers, "$setElementOrder/initContainers": order}}},
 	})
 }
 

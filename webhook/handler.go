@@ -51,6 +51,7 @@ type handler[T any] struct {
 	admit  func(*policy.Evaluator, *request[T]) Verdict
 	// failOpen admits objects unchanged, with a warning, while the facts are not known; otherwise the failure policy decides.
 	failOpen bool
+	limiter  *limiter
 }
 
 // ServeHTTP answers an admission.k8s.io/v1 AdmissionReview; 4xx for what is none, 500 for a fault of warmpool's own.
@@ -66,7 +67,8 @@ func (h *handler[T]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "warmpool failed on this request; its log has the cause", http.StatusInternalServerError)
 		}
 	}()
-	req, err := readReview[T](w, r)
+	req, release, err := readReview[T](w, r, h.limiter)
+	defer release()
 	if err == nil && (req.Kind != h.kind || req.SubResource != "") {
 		err = badRequest("this webhook judges %s and no subresource; the webhook configuration sent %.100q", h.kind.String(), req.Kind.String()+" "+req.SubResource)
 	}
@@ -74,12 +76,7 @@ func (h *handler[T]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = badRequest("the request has no object")
 	}
 	if err != nil {
-		h.countError()
-		code := http.StatusBadRequest
-		if httpErr := (*httpError)(nil); errors.As(err, &httpErr) {
-			code = httpErr.code
-		}
-		http.Error(w, err.Error(), code)
+		h.refuse(w, err)
 		return
 	}
 	response, err := h.respond(req)
@@ -92,6 +89,21 @@ func (h *handler[T]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := answer(w, response); err != nil {
 		h.log.V(1).Info("the API server hung up", "webhook", h.name, "error", err.Error())
 	}
+}
+
+// refuse answers a request that is no admission review, or for which there is no room.
+func (h *handler[T]) refuse(w http.ResponseWriter, err error) {
+	code := http.StatusBadRequest
+	if httpErr := (*httpError)(nil); errors.As(err, &httpErr) {
+		code = httpErr.code
+	}
+	if code == http.StatusTooManyRequests {
+		refusedTotal.WithLabelValues(h.name).Inc()
+		w.Header().Set("Retry-After", retryAfter)
+	} else {
+		h.countError()
+	}
+	http.Error(w, err.Error(), code)
 }
 
 func (h *handler[T]) respond(req *request[T]) (*admissionv1.AdmissionResponse, error) {

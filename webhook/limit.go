@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"time"
@@ -14,6 +15,9 @@ const (
 	maxBytesInWork = 8 * maxReviewBytes
 	// minWeight, in bytes, is what the smallest review counts for: its buffers, stack and decoded object.
 	minWeight = 64 << 10
+	// objectWeight, in bytes, is what a JSON object of a body takes when it is decoded: a container's struct is the largest
+	// that an object can repeat, and {} is enough for one.
+	objectWeight = 1 << 10
 	// bodyTimeout ends a request whose body does not come: it would keep its share of maxBytesInWork from others. API
 	// servers send the body at once and wait for an answer no longer than this, by the timeoutSeconds that ship.
 	bodyTimeout = 5 * time.Second
@@ -28,7 +32,27 @@ type limiter struct{ bytes *semaphore.Weighted }
 func newLimiter() *limiter { return &limiter{semaphore.NewWeighted(maxBytesInWork)} }
 
 // limited bounds a webhook's requests together with those of all others of the limiter.
-func limited[T any](l *limiter, h *handler[T]) http.Handler { return l.limit(h.name, h) }
+func limited[T any](l *limiter, h *handler[T]) http.Handler {
+	h.limiter = l
+	return l.limit(h.name, h)
+}
+
+// decoding takes what a body will need beyond its length when it is decoded; release gives it back. Ordinary objects need
+// no more. The error is an *httpError: 413 for what there is never room for, 429 for what there is no room for now.
+func (l *limiter) decoding(body []byte) (release func(), err error) {
+	objects := int64(bytes.Count(body, []byte{'{'}))
+	extra := objects*objectWeight - max(int64(len(body)), minWeight)
+	switch {
+	case extra <= 0:
+		return func() {}, nil
+	case extra > maxBytesInWork/2:
+		return nil, &httpError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the AdmissionReview has %d JSON objects, more than warmpool's memory allows", objects)}
+	case !l.bytes.TryAcquire(extra):
+		return nil, &httpError{http.StatusTooManyRequests, "warmpool has as many admission reviews in work as its memory allows; try again in " + retryAfter + " s"}
+	default:
+		return func() { l.bytes.Release(extra) }, nil
+	}
+}
 
 // limit gives next no request above the bound; those get a 429.
 func (l *limiter) limit(name string, next http.Handler) http.Handler {

@@ -46,6 +46,21 @@ func send(t *testing.T, server *httptest.Server, body io.Reader, length int64) (
 	return response, string(text)
 }
 
+// What is small and decodes to much is refused before it is decoded, and leaves room for others.
+func TestBoundedDecoding(t *testing.T) {
+	server := limited(t)
+	containers := strings.Repeat("{},", 100_000) + "{}"
+	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","object":{"spec":{"containers":[` + containers + `]}}}}`
+	for range 3 {
+		response, text := send(t, server, strings.NewReader(body), int64(len(body)))
+		assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
+		assert.Contains(t, text, "100005 JSON objects, more than warmpool's memory allows")
+	}
+	pod := review(t, gpuPod, nil)
+	response, _ := send(t, server, bytes.NewReader(pod), int64(len(pod)))
+	assert.Equal(t, http.StatusOK, response.StatusCode)
+}
+
 // Bodies of any size fill what is allowed; then others are told to come again, until one of these is done.
 func TestBoundedWork(t *testing.T) {
 	server := limited(t)

@@ -56,18 +56,29 @@ func badRequest(format string, args ...any) error {
 	return &httpError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-// readReview reads and decodes the body. The error is an *httpError with a 4xx code.
-func readReview[T any](w http.ResponseWriter, r *http.Request) (*request[T], error) {
+// readReview reads and decodes the body, which takes room of the limiter until release is called. The error is an
+// *httpError with a 4xx code.
+func readReview[T any](w http.ResponseWriter, r *http.Request, l *limiter) (req *request[T], release func(), err error) {
+	release = func() {}
 	if r.Method != http.MethodPost {
-		return nil, &httpError{http.StatusMethodNotAllowed, "send an AdmissionReview by POST"}
+		return nil, release, &httpError{http.StatusMethodNotAllowed, "send an AdmissionReview by POST"}
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return nil, &httpError{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
+		return nil, release, &httpError{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
 	}
 	body, err := readBody(w, r)
 	if err != nil {
-		return nil, err
+		return nil, release, err
 	}
+	grown, err := l.decoding(body)
+	if err != nil {
+		return nil, release, err
+	}
+	req, err = decodeReview[T](body)
+	return req, grown, err
+}
+
+func decodeReview[T any](body []byte) (*request[T], error) {
 	var in review[T]
 	var options []json.Options
 	if quantity.Suspect(body) {

@@ -63,6 +63,13 @@ func (c *ControlPlane) apiServer(opts Options, paths map[string]string) program 
 				}
 				args = append(args, "--admission-control-config-file="+path)
 			}
+			if opts.AuditPolicy != "" {
+				path := filepath.Join(c.Dir, "audit-policy.yaml")
+				if err := os.WriteFile(path, []byte(opts.AuditPolicy), 0o600); err != nil {
+					return nil, nil, fmt.Errorf("write the audit policy: %w", err)
+				}
+				args = append(args, "--audit-policy-file="+path, "--audit-log-path="+filepath.Join(c.Dir, "audit.log"))
+			}
 			return args, nil, c.useAPIServer(address("https", ports[0]))
 		},
 		ready: func(ctx context.Context, ports []int) error {

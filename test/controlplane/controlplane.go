@@ -49,6 +49,9 @@ type Options struct {
 	// kube-apiserver shows to every webhook; it shows none when this is empty. The
 	// file ca.crt in Dir is the CA that signed it.
 	WebhookClientName string
+	// AuditPolicy is the audit policy (YAML) of kube-apiserver, which then writes the
+	// file audit.log in Dir, an event (JSON) per line; it audits nothing when this is empty.
+	AuditPolicy string
 	// Log receives one line per step; nil discards them.
 	Log io.Writer
 }

@@ -19,8 +19,8 @@ const (
 	// that an object can repeat, and {} is enough for one.
 	objectWeight = 1 << 10
 	// bodyTimeout ends a request whose body does not come: it would keep its share of maxBytesInWork from others. API
-	// servers send the body at once and wait for an answer no longer than this, by the timeoutSeconds that ship.
-	bodyTimeout = 5 * time.Second
+	// servers send the body at once, and wait for an answer for less, by the timeoutSeconds that ship.
+	bodyTimeout = 10 * time.Second
 	// retryAfter, in seconds, is when the API server tries again, as often as the webhook's timeoutSeconds allows.
 	retryAfter = "1"
 )

@@ -65,7 +65,7 @@ ready() {
 # The webhooks go first: nothing that follows waits for a warmpool that is going. One step that fails does not keep the
 # others from being tried.
 undeploy() {
-	local failed=0 namespace
+	local failed=0 namespace namespaces=
 	render "$1" <<-'EOF'
 		- {target: {kind: Namespace}, patch: "{$patch: delete, kind: any, metadata: {name: any}}"}
 		- {target: {kind: PriorityClass}, patch: "{$patch: delete, kind: any, metadata: {name: any}}"}
@@ -77,8 +77,15 @@ undeploy() {
 		# What warmpool itself has written, and cert-manager, which keeps its Secrets.
 		remove -n "$namespace" lease/warmpool configmap/warmpool-last-seen secret/warmpool-ca \
 			secret/warmpool-webhook-ca secret/warmpool-webhook-tls || failed=1
-		remove_namespace "$namespace" || failed=1
+		if keeps "$namespace"; then
+			continue
+		fi
+		namespaces+=" $namespace"
 	done
+	if [[ -n $namespaces ]]; then
+		# shellcheck disable=SC2086 # names of namespaces have no spaces
+		remove namespace $namespaces || failed=1
+	fi
 	[[ $failed == 0 ]] || fail "Not everything is gone: see above, then run this again."
 }
 
@@ -97,22 +104,22 @@ remove_class() {
 	done
 }
 
-# remove_namespace keeps a namespace that was there before, or in which somebody else has something.
-remove_namespace() {
-	local namespace=$1 kinds others
-	if [[ -n $(k get namespace "$namespace" -o jsonpath="{.metadata.annotations.${keep//./\\.}}") ]]; then
+# keeps tells, and says, that a namespace stays: it was there before, or somebody else has something in it, or what is in it
+# cannot be told.
+keeps() {
+	local namespace=$1 before kinds others
+	before=$(k get namespace "$namespace" -o jsonpath="{.metadata.annotations.${keep//./\\.}}") || return 0
+	if [[ -n $before ]]; then
 		echo "Namespace $namespace stays: it was here before warmpool" >&2
 		k label namespace "$namespace" "${ours%=*}-"
 		k annotate namespace "$namespace" "$keep-"
-		return
+		return 0
 	fi
-	kinds=$(k api-resources --namespaced --verbs=list,delete -o name | paste -sd, -) || return
-	others=$(k get "$kinds" -n "$namespace" --ignore-not-found -o go-template="$others_template") || return
-	if [[ -n $others ]]; then
-		echo "Namespace $namespace stays: it has $others" >&2
-		return
+	if ! kinds=$(k api-resources --namespaced --verbs=list,delete -o name | paste -sd, -) ||
+		! others=$(k get "$kinds" -n "$namespace" --ignore-not-found -o go-template="$others_template"); then
+		others="something that could not be listed"
 	fi
-	remove namespace "$namespace"
+	[[ -n $others ]] && echo "Namespace $namespace stays: it has $others" >&2
 }
 
 # What is in a namespace and neither warmpool's, nor made by Kubernetes for every namespace, nor owned by something else.

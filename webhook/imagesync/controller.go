@@ -47,9 +47,10 @@ type Controller struct {
 
 // New makes a Controller that goes by the Evaluator that source gives; nil while there is none.
 func New(mgr ctrl.Manager, source func() *policy.Evaluator) *Controller {
+	log := mgr.GetLogger().WithName("image-sync")
 	return &Controller{
-		log: mgr.GetLogger().WithName("image-sync"), source: source,
-		writer: mgr.GetClient(), reader: mgr.GetAPIReader(), events: mgr.GetEventRecorder("warmpool"),
+		log: log, source: source,
+		writer: mgr.GetClient(), reader: mgr.GetAPIReader(), events: newRecorder(mgr, log),
 		now: time.Now, changed: make(chan struct{}, 1), memories: map[types.NamespacedName]*memory{},
 	}
 }
@@ -184,7 +185,7 @@ func (c *Controller) carryOut(ctx context.Context, e *policy.Evaluator, d *appsv
 	generation, err := c.write(ctx, d, s)
 	switch {
 	case refused(err):
-		n := blocked("Write", s.goal.templates(), fmt.Sprintf("the API server refuses the change: %v", err))
+		n := blocked("Write", s.goal.templates(), fmt.Sprintf("the API server refuses the images of Deployment %s/%s: %v", d.Namespace, d.Name, err))
 		n.result = resultRefused
 		m.refusal = refusal{images: s.goal.images, notice: n, until: c.now().Add(backOff)}
 		s.hold = &n

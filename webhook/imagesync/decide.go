@@ -113,7 +113,7 @@ func decide(g goal, failing failures, m *memory, now time.Time) step {
 func next(g goal, failing failures, m *memory, now time.Time) step {
 	s := step{goal: g}
 	if g.why != "" {
-		s.problems = []notice{blocked("Choose", g.claimed, "image sync leaves it alone: "+g.why)}
+		s.problems = []notice{blocked("Choose", g.claimed, fmt.Sprintf("image sync leaves Deployment %s/%s alone: %s", g.deployment.Namespace, g.deployment.Name, g.why))}
 	}
 	if !g.known || g.deployment.DeletionTimestamp != nil {
 		return s

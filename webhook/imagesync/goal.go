@@ -44,7 +44,7 @@ func goalOf(e *policy.Evaluator, d *appsv1.Deployment) goal {
 		return g
 	}
 	g.pool = o.Pool.Config.Name
-	if d.Annotations[prepull.OptOut] == "false" {
+	if !e.SyncsImages(o) {
 		return g
 	}
 	if g.sources, g.known = o.PrePull(); !g.known {

@@ -3,6 +3,7 @@ package imagesync
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -60,27 +61,26 @@ func (c *Controller) say(ctx context.Context, e *policy.Evaluator, d *appsv1.Dep
 	m.said = said
 }
 
-// tell makes the Events of a notice. Those on a template name the placeholder as related: besides being true, it keeps
-// those of several placeholders, or of one at several times, from being counted as one.
+// tell makes the Events of a notice. Those on a template name the placeholder as related.
 func (c *Controller) tell(e *policy.Evaluator, d *appsv1.Deployment, n notice) {
 	c.events.Eventf(d, nil, n.kind, n.reason, n.action, "%s", note(n.note))
 	for _, ref := range n.templates {
 		if template := e.Facts().Templates.Get(templateKey(ref)); template != nil {
-			c.events.Eventf(reference(template), d, n.kind, n.reason, n.action, "%s", note(n.note))
+			c.events.Eventf(templateReference(template), d, n.kind, n.reason, n.action, "%s", note(n.note))
 		}
 	}
 }
 
-// note cuts a text to what an Event takes.
+// note cuts a text to what an Event takes, which is told in bytes.
 func note(text string) string {
 	const most = 1000
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+	if len(text) <= most {
+		return text
 	}
-	return text
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-func reference(t *cluster.WorkspaceTemplate) *corev1.ObjectReference {
+func templateReference(t *cluster.WorkspaceTemplate) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: t.APIVersion, Kind: cluster.WorkspaceTemplateGroupKind.Kind, Namespace: t.Namespace, Name: t.Name, UID: t.UID,
 	}

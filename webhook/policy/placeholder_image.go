@@ -35,6 +35,13 @@ func (o *Object) PrePull() (sources []prepull.Source, ok bool) {
 	return o.sources[o.Pool.Config.Name], true
 }
 
+// SyncsImages tells whether the images of a placeholder are warmpool's to keep current: not where the rule is off, the
+// placeholder exempt from it, or opted out.
+func (e *Evaluator) SyncsImages(o *Object) bool {
+	action := e.actionsOf(o)[slices.Index(table, placeholderImage)]
+	return e.applies(placeholderImage, action, o) && o.Deployment.Annotations[prepull.OptOut] != "false"
+}
+
 // ImagesHeld tells why the images of a placeholder are left as they are for now; empty when they are not.
 func ImagesHeld(d *appsv1.Deployment) string {
 	switch {

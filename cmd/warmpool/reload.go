@@ -39,6 +39,7 @@ func (r *reloads) changed(cfg *config.WarmPoolConfiguration) {
 
 func (r *reloads) applied(cfg *config.WarmPoolConfiguration) {
 	configReloads.WithLabelValues("applied").Inc()
+	configSuccessful.Set(1)
 	configApplied.SetToCurrentTime()
 	r.log.Info("configuration in force", "pools", len(cfg.Pools))
 	for _, exemption := range cfg.Expired(time.Now()) {
@@ -49,6 +50,7 @@ func (r *reloads) applied(cfg *config.WarmPoolConfiguration) {
 // refused tells log, metric and, in a cluster, the Events of warmpool's own pod.
 func (r *reloads) refused(err error) {
 	configReloads.WithLabelValues("refused").Inc()
+	configSuccessful.Set(0)
 	r.log.Error(err, "new configuration refused, the old one stays in force")
 	events, pod := r.recorder.Load(), ownPod()
 	if events != nil && pod != nil {

@@ -21,6 +21,10 @@ var (
 		Name: "warmpool_config_applied_timestamp_seconds",
 		Help: "When the configuration in force was read.",
 	})
+	configSuccessful = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "warmpool_config_last_reload_successful",
+		Help: "1 when the configuration file as it is now is in force, 0 when it was refused and an older one is.",
+	})
 	snapshotTaken = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "warmpool_snapshot_timestamp_seconds",
 		Help: "When the facts in force were taken from the cluster, which is done when some change; 0 before the first.",
@@ -32,7 +36,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(configReloads, configApplied, snapshotTaken, callersRefused)
+	metrics.Registry.MustRegister(configReloads, configApplied, configSuccessful, snapshotTaken, callersRefused)
 	for _, reason := range []string{refusedNoCertificate, refusedUntrusted, refusedName} {
 		callersRefused.WithLabelValues(reason) // from the start 0, not absent
 	}

@@ -149,7 +149,7 @@ func TestMetricsAreWellNamed(t *testing.T) {
 			}
 		}
 	})
-	for _, name := range []string{"warmpool_config_reloads_total", "warmpool_config_applied_timestamp_seconds", "warmpool_snapshot_timestamp_seconds", "warmpool_callers_refused_total"} {
+	for _, name := range []string{"warmpool_config_reloads_total", "warmpool_config_applied_timestamp_seconds", "warmpool_config_last_reload_successful", "warmpool_snapshot_timestamp_seconds", "warmpool_callers_refused_total"} {
 		assert.Contains(t, own, name)
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()

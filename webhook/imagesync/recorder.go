@@ -57,7 +57,7 @@ func (r *recorder) event(regarding, related runtime.Object) (*eventsv1.Event, er
 		return nil, fmt.Errorf("refer to what the Event is about: %w", err)
 	}
 	event := &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: about.Namespace, GenerateName: about.Name + "."},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: about.Namespace, GenerateName: about.Name + "-"},
 		EventTime:           metav1.NowMicro(),
 		ReportingController: "warmpool", ReportingInstance: r.instance,
 		Regarding: *about,

@@ -47,7 +47,7 @@ func TestEventsThatDifferInTheirNotesAreAllMade(t *testing.T) {
 	assert.Equal(t, corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "warm", Name: "ph", UID: "1", ResourceVersion: "7"}, first.Regarding)
 	assert.Nil(t, first.Related)
 	assert.Equal(t, "warm", first.Namespace)
-	assert.Equal(t, "ph.", first.GenerateName)
+	assert.Equal(t, "ph-", first.GenerateName)
 	assert.Equal(t, "warmpool", first.ReportingController)
 	assert.Equal(t, "warmpool-0", first.ReportingInstance)
 	assert.False(t, first.EventTime.IsZero())

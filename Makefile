@@ -45,8 +45,9 @@ lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) -C test/monitoring mod tidy -diff
 	$(TOOL) golangci-lint run ./...
 
-bench: ## Measure the handlers against a no-op and against the framework's default path
+bench: ## Measure the handlers against a no-op and the framework's default path, and image sync against bare patches
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime 3s -timeout $(TIMEOUT) ./test/bench/...
+	$(GO) run ./test/bench/imagesync
 
 # Minimizing each interesting input would take most of the time.
 fuzz: ## Run each fuzz target for FUZZTIME=1m

@@ -205,8 +205,9 @@ func (c *Controller) carryOut(ctx context.Context, e *policy.Evaluator, d *appsv
 	m.wrote(c.now(), s.reverted)
 	syncs.WithLabelValues(s.goal.pool, resultSynced).Inc()
 	durations.Observe(c.now().Sub(s.since).Seconds())
-	log.Info("image synced", "templates", s.goal.templateNames())
-	c.tell(e, d, notice{kind: corev1.EventTypeNormal, reason: reasonSynced, action: "Patch", note: s.goal.synced(), templates: s.goal.templates()})
+	edited := s.goal.edited()
+	log.Info("image synced", "templates", templateNames(edited))
+	c.tell(e, d, notice{kind: corev1.EventTypeNormal, reason: reasonSynced, action: "Patch", note: s.goal.synced(), templates: edited})
 	return 0, nil
 }
 

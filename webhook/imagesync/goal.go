@@ -82,6 +82,18 @@ func (g goal) templates() []config.TemplateRef {
 	return refs
 }
 
+// edited are the templates whose images are not those that were synced last, or are not pulled.
+func (g goal) edited() []config.TemplateRef {
+	var refs []config.TemplateRef
+	for _, s := range g.sources {
+		same := slices.Contains(g.record, s) && slices.Contains(g.pulled, s.Image)
+		if s.Image != "" && !same && !slices.Contains(refs, s.Template) {
+			refs = append(refs, s.Template)
+		}
+	}
+	return refs
+}
+
 // templatesOf are the templates that ask for an image.
 func (g goal) templatesOf(image string) []config.TemplateRef {
 	var refs []config.TemplateRef
@@ -93,9 +105,9 @@ func (g goal) templatesOf(image string) []config.TemplateRef {
 	return refs
 }
 
-func (g goal) templateNames() string {
+func templateNames(refs []config.TemplateRef) string {
 	var names []string
-	for _, ref := range g.templates() {
+	for _, ref := range refs {
 		names = append(names, templateKey(ref))
 	}
 	return strings.Join(names, ", ")

@@ -36,6 +36,62 @@ type NodePool struct {
 	Requirements []corev1.NodeSelectorRequirement
 	// Static tells that the NodePool keeps a fixed number of nodes and starts none for pods.
 	Static bool
+
+	// What follows only an audit goes by. Problem says why it could not be read; empty when it could.
+	Problem string
+	// NodeClass says how its machines are made.
+	NodeClass NodeClassRef
+	// Limits are the most that its nodes may have together; a resource without one has none.
+	Limits corev1.ResourceList
+	// Disruption says when Karpenter removes nodes.
+	Disruption Disruption
+	// ExpireAfter and TerminationGracePeriod are durations, or Never; empty where they are not set.
+	ExpireAfter, TerminationGracePeriod string
+	// Ready is what Karpenter says of it; nil in files, and before Karpenter has looked.
+	Ready *Condition
+}
+
+// NodeClassRef names the object that says how machines are made; of which kind is the provider's.
+type NodeClassRef struct {
+	Group string `json:"group"`
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
+}
+
+// Key is the key of the node class in the Snapshot.
+func (r NodeClassRef) Key() string { return r.Kind + "." + r.Group + "/" + r.Name }
+
+// Disruption is when Karpenter removes the nodes of a NodePool. Empty fields are not set.
+type Disruption struct {
+	ConsolidationPolicy string             `json:"consolidationPolicy"`
+	ConsolidateAfter    string             `json:"consolidateAfter"`
+	Budgets             []DisruptionBudget `json:"budgets"`
+}
+
+// DisruptionBudget bounds how many nodes are disrupted at once: a number or a percentage, for the reasons, or for all
+// where it names none, at the times of the schedule, or always.
+type DisruptionBudget struct {
+	Nodes    string   `json:"nodes"`
+	Reasons  []string `json:"reasons"`
+	Schedule string   `json:"schedule"`
+}
+
+// Condition is a condition of an object's status.
+type Condition struct {
+	Type    string                 `json:"type"`
+	Status  corev1.ConditionStatus `json:"status"`
+	Reason  string                 `json:"reason"`
+	Message string                 `json:"message"`
+}
+
+// ready is the condition Ready, or nil.
+func ready(conditions []Condition) *Condition {
+	for i := range conditions {
+		if conditions[i].Type == "Ready" {
+			return &conditions[i]
+		}
+	}
+	return nil
 }
 
 // NodePoolFrom reads a NodePool from its JSON content as unstructured maps. The error names the field.
@@ -57,14 +113,43 @@ func NodePoolFrom(content map[string]any) (*NodePool, error) {
 	if _, err := Decode(content, &raw); err != nil {
 		return nil, fmt.Errorf("read NodePool: %w", err)
 	}
-	return &NodePool{
+	pool := &NodePool{
 		Name:          raw.Metadata.Name,
 		Labels:        raw.Spec.Template.Metadata.Labels,
 		Taints:        raw.Spec.Template.Spec.Taints,
 		StartupTaints: raw.Spec.Template.Spec.StartupTaints,
 		Requirements:  raw.Spec.Template.Spec.Requirements,
 		Static:        raw.Spec.Replicas != nil,
-	}, nil
+	}
+	pool.addLifecycle(content)
+	return pool, nil
+}
+
+// addLifecycle reads what admission does not go by, and what therefore must not make a NodePool unreadable.
+func (p *NodePool) addLifecycle(content map[string]any) {
+	var raw struct {
+		Spec struct {
+			Limits     corev1.ResourceList `json:"limits"`
+			Disruption Disruption          `json:"disruption"`
+			Template   struct {
+				Spec struct {
+					NodeClassRef           NodeClassRef `json:"nodeClassRef"`
+					ExpireAfter            string       `json:"expireAfter"`
+					TerminationGracePeriod string       `json:"terminationGracePeriod"`
+				} `json:"spec"`
+			} `json:"template"`
+		} `json:"spec"`
+		Status struct {
+			Conditions []Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if _, err := Decode(content, &raw); err != nil {
+		p.Problem = err.Error()
+		return
+	}
+	template := &raw.Spec.Template.Spec
+	p.NodeClass, p.ExpireAfter, p.TerminationGracePeriod = template.NodeClassRef, template.ExpireAfter, template.TerminationGracePeriod
+	p.Limits, p.Disruption, p.Ready = raw.Spec.Limits, raw.Spec.Disruption, ready(raw.Status.Conditions)
 }
 
 // NodeClaim is the part of a Karpenter NodeClaim that says what its node will offer.
@@ -124,6 +209,8 @@ type WorkspaceTemplate struct {
 	DefaultResources corev1.ResourceRequirements
 	// Bounds are the least and the most that a Workspace may request, by resource.
 	Bounds map[corev1.ResourceName]Bounds
+	// IdleShutdown tells that Workspaces of the template are stopped when nobody uses them.
+	IdleShutdown bool
 }
 
 // Bounds are the least and the most of a resource; nil: open.
@@ -147,6 +234,7 @@ func WorkspaceTemplateFrom(content map[string]any) (*WorkspaceTemplate, error) {
 			ResourceBounds   struct {
 				Resources map[corev1.ResourceName]Bounds `json:"resources"`
 			} `json:"resourceBounds"`
+			DefaultIdleShutdown any `json:"defaultIdleShutdown"`
 		} `json:"spec"`
 	}
 	if _, err := Decode(content, &raw); err != nil {
@@ -161,5 +249,12 @@ func WorkspaceTemplateFrom(content map[string]any) (*WorkspaceTemplate, error) {
 		AllowedImages:    raw.Spec.AllowedImages,
 		DefaultResources: raw.Spec.DefaultResources,
 		Bounds:           raw.Spec.ResourceBounds.Resources,
+		IdleShutdown:     enabled(raw.Spec.DefaultIdleShutdown),
 	}, nil
+}
+
+// enabled reads a section that may be switched on; no more is asked of it.
+func enabled(section any) bool {
+	fields, ok := section.(map[string]any)
+	return ok && fields["enabled"] == true
 }

@@ -43,6 +43,34 @@ status: {resources: 5}
 			{Key: "node.kubernetes.io/instance-type", Operator: corev1.NodeSelectorOpIn, Values: []string{"ml.p5.48xlarge"}},
 			{Key: "karpenter.k8s.aws/instance-gpu-count", Operator: "Gte", Values: []string{"4"}},
 		},
+		Problem: "spec.limits.cpu: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+	}, pool)
+}
+
+func TestNodePoolLifecycle(t *testing.T) {
+	pool, err := cluster.NodePoolFrom(content(t, `
+metadata: {name: gpu-a}
+spec:
+  limits: {cpu: "100", nvidia.com/gpu: 8}
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 5m, budgets: [{nodes: "0", reasons: [Underutilized]}]}
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.sagemaker.amazonaws.com, kind: HyperpodNodeClass, name: x}
+      expireAfter: 720h
+      terminationGracePeriod: 1h
+status:
+  conditions:
+  - {type: ValidationSucceeded, status: "True"}
+  - {type: Ready, status: "False", reason: NodeClassNotReady, message: no subnet}
+`))
+	require.NoError(t, err)
+	assert.Equal(t, &cluster.NodePool{
+		Name:        "gpu-a",
+		NodeClass:   cluster.NodeClassRef{Group: "karpenter.sagemaker.amazonaws.com", Kind: "HyperpodNodeClass", Name: "x"},
+		Limits:      corev1.ResourceList{"cpu": resource.MustParse("100"), "nvidia.com/gpu": resource.MustParse("8")},
+		Disruption:  cluster.Disruption{ConsolidationPolicy: "WhenEmpty", ConsolidateAfter: "5m", Budgets: []cluster.DisruptionBudget{{Nodes: "0", Reasons: []string{"Underutilized"}}}},
+		ExpireAfter: "720h", TerminationGracePeriod: "1h",
+		Ready: &cluster.Condition{Type: "Ready", Status: "False", Reason: "NodeClassNotReady", Message: "no subnet"},
 	}, pool)
 }
 

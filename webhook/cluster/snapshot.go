@@ -3,9 +3,13 @@
 package cluster
 
 import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 )
 
@@ -30,7 +34,35 @@ type Snapshot struct {
 	// PlaceholderPods are the pods of the placeholders' namespace. Only a running warmpool reads them.
 	PlaceholderPods Facts[corev1.Pod]
 
+	Around
+
 	// LastSeen are nodes that stood for their types when a pool last had some, by pool name and type; they tell what a
 	// pool offers that is scaled to zero.
 	LastSeen Facts[corev1.Node]
+}
+
+// Around is what only an audit looks at. It is read when an audit runs, and not known elsewhere.
+type Around struct {
+	// Pods are those of Workspaces and of placeholders.
+	Pods Facts[corev1.Pod]
+	// Events are those of the placeholders' namespaces.
+	Events     Facts[eventsv1.Event]
+	ConfigMaps Facts[corev1.ConfigMap]
+	Budgets    Facts[policyv1.PodDisruptionBudget]
+
+	Roles               Facts[rbacv1.Role]
+	RoleBindings        Facts[rbacv1.RoleBinding]
+	ClusterRoles        Facts[rbacv1.ClusterRole]
+	ClusterRoleBindings Facts[rbacv1.ClusterRoleBinding]
+
+	Volumes Facts[corev1.PersistentVolume]
+	Claims  Facts[corev1.PersistentVolumeClaim]
+
+	MutatingWebhooks   Facts[admissionregistrationv1.MutatingWebhookConfiguration]
+	ValidatingWebhooks Facts[admissionregistrationv1.ValidatingWebhookConfiguration]
+
+	// NodeClasses are those that NodePools refer to, by NodeClassRef.Key.
+	NodeClasses             Facts[NodeClass]
+	CapacityBuffers         Facts[CapacityBuffer]
+	WorkloadPriorityClasses Facts[WorkloadPriorityClass]
 }

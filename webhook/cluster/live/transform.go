@@ -47,13 +47,30 @@ func strip(obj any) (any, error) {
 	}
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		switch u.GroupVersionKind().GroupKind() {
-		case cluster.NodePoolGroupKind, cluster.WorkspaceTemplateGroupKind:
+		case cluster.WorkspaceTemplateGroupKind:
 			unstructured.RemoveNestedField(u.Object, "status")
+		case cluster.NodePoolGroupKind:
+			stripNodePoolStatus(u.Object)
 		case cluster.NodeClaimGroupKind:
 			stripNodeClaim(u.Object)
 		}
 	}
 	return obj, nil
+}
+
+// stripNodePoolStatus keeps whether it is ready; its counters change with every node.
+func stripNodePoolStatus(content map[string]any) {
+	conditions, _, err := unstructured.NestedSlice(content, "status", "conditions")
+	unstructured.RemoveNestedField(content, "status")
+	if err != nil {
+		return
+	}
+	for _, condition := range conditions {
+		if fields, ok := condition.(map[string]any); ok && fields["type"] == "Ready" {
+			delete(fields, "lastTransitionTime")
+			content["status"] = map[string]any{"conditions": []any{fields}}
+		}
+	}
 }
 
 // stripNodeClaim keeps what is read; a section that is no object stays, to be told as malformed.
@@ -83,12 +100,12 @@ func stripNode(obj any) (any, error) {
 		Status: corev1.NodeStatus{Allocatable: node.Status.Allocatable},
 	}
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
+		if condition.Type == corev1.NodeReady || condition.Type == corev1.NodeDiskPressure {
 			// Without the heartbeat's time and the message, or every node would change every few minutes.
-			kept.Status.Conditions = []corev1.NodeCondition{{
+			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{
 				Type: condition.Type, Status: condition.Status,
 				Reason: condition.Reason, LastTransitionTime: condition.LastTransitionTime,
-			}}
+			})
 		}
 	}
 	*node = kept

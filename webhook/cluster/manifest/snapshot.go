@@ -6,9 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,49 +24,106 @@ import (
 // Snapshot makes a cluster of the objects: they are all there is, so every kind is known. Kinds that a Snapshot does
 // not hold are left out. What an API server adds of its own is added (defaults.go). No pool has been seen before.
 func Snapshot(objects []Object) (*cluster.Snapshot, error) {
-	nodes, pools := map[string]*corev1.Node{}, map[string]*cluster.NodePool{}
-	classes, namespaces := systemPriorityClasses(), map[string]*corev1.Namespace{}
-	templates, deployments := map[string]*cluster.WorkspaceTemplate{}, map[string]*appsv1.Deployment{}
-	claims, daemonSets := map[string]*cluster.NodeClaim{}, map[string]*appsv1.DaemonSet{}
-	limitRanges, runtimeClasses := map[string]*corev1.LimitRange{}, map[string]*nodev1.RuntimeClass{}
+	s := &cluster.Snapshot{LastSeen: cluster.Known[corev1.Node](nil)}
+	kinds := kindsOf(s)
 	var errs []error
 	for _, o := range objects {
-		var err error
-		switch o.GroupVersionKind().GroupKind() {
-		case schema.GroupKind{Kind: "Node"}:
-			err = add(nodes, o, node)
-		case schema.GroupKind{Kind: "Namespace"}:
-			err = add(namespaces, o, namespace)
-		case schema.GroupKind{Kind: "LimitRange"}:
-			err = add(limitRanges, o, limitRange)
-		case schema.GroupKind{Group: nodev1.GroupName, Kind: "RuntimeClass"}:
-			err = add(runtimeClasses, o, Typed[nodev1.RuntimeClass])
-		case schema.GroupKind{Group: schedulingv1.GroupName, Kind: "PriorityClass"}:
-			err = add(classes, o, Typed[schedulingv1.PriorityClass])
-		case schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}:
-			err = add(deployments, o, Typed[appsv1.Deployment])
-		case schema.GroupKind{Group: appsv1.GroupName, Kind: "DaemonSet"}:
-			err = add(daemonSets, o, Typed[appsv1.DaemonSet])
-		case cluster.NodeClaimGroupKind:
-			err = add(claims, o, custom(cluster.NodeClaimFrom))
-		case cluster.NodePoolGroupKind:
-			err = add(pools, o, custom(cluster.NodePoolFrom))
-		case cluster.WorkspaceTemplateGroupKind:
-			err = add(templates, o, custom(cluster.WorkspaceTemplateFrom))
-		}
-		if err != nil {
-			errs = append(errs, err)
+		if kind, ok := kinds[o.GroupVersionKind().GroupKind()]; ok {
+			if err := kind.add(o); err != nil {
+				errs = append(errs, err)
+			}
 		}
 	}
-	if len(errs) > 0 {
+	for _, kind := range kinds {
+		kind.done()
+	}
+	classes, err := nodeClasses(s, objects)
+	if errs = append(errs, err...); len(errs) > 0 {
 		return nil, join(errs)
 	}
-	return &cluster.Snapshot{
-		Nodes: cluster.Known(nodes), NodePools: cluster.Known(pools), PriorityClasses: cluster.Known(classes),
-		Namespaces: cluster.Known(namespaces), Templates: cluster.Known(templates), Deployments: cluster.Known(deployments),
-		NodeClaims: cluster.Known(claims), DaemonSets: cluster.Known(daemonSets), LimitRanges: cluster.Known(limitRanges),
-		RuntimeClasses: cluster.Known(runtimeClasses), LastSeen: cluster.Known[corev1.Node](nil),
-	}, nil
+	s.NodeClasses = classes
+	return s, nil
+}
+
+// reading gathers the objects of one kind, and makes the facts of them when it is done.
+type reading struct {
+	add  func(Object) error
+	done func()
+}
+
+// kindsOf are the kinds that a Snapshot holds, each with its place there.
+func kindsOf(s *cluster.Snapshot) map[schema.GroupKind]reading {
+	rbac := func(kind string) schema.GroupKind { return schema.GroupKind{Group: rbacv1.GroupName, Kind: kind} }
+	webhooks := func(kind string) schema.GroupKind {
+		return schema.GroupKind{Group: admissionregistrationv1.GroupName, Kind: kind}
+	}
+	return map[schema.GroupKind]reading{
+		{Kind: "Node"}:       into(&s.Nodes, node, nil),
+		{Kind: "Namespace"}:  into(&s.Namespaces, namespace, nil),
+		{Kind: "LimitRange"}: into(&s.LimitRanges, limitRange, nil),
+		{Group: nodev1.GroupName, Kind: "RuntimeClass"}:        into(&s.RuntimeClasses, Typed[nodev1.RuntimeClass], nil),
+		{Group: schedulingv1.GroupName, Kind: "PriorityClass"}: into(&s.PriorityClasses, Typed[schedulingv1.PriorityClass], systemPriorityClasses()),
+		{Group: appsv1.GroupName, Kind: "Deployment"}:          into(&s.Deployments, Typed[appsv1.Deployment], nil),
+		{Group: appsv1.GroupName, Kind: "DaemonSet"}:           into(&s.DaemonSets, Typed[appsv1.DaemonSet], nil),
+		cluster.NodeClaimGroupKind:                             into(&s.NodeClaims, custom(cluster.NodeClaimFrom), nil),
+		cluster.NodePoolGroupKind:                              into(&s.NodePools, custom(cluster.NodePoolFrom), nil),
+		cluster.WorkspaceTemplateGroupKind:                     into(&s.Templates, custom(cluster.WorkspaceTemplateFrom), nil),
+
+		{Kind: "Pod"}:                                            into(&s.Pods, Typed[corev1.Pod], nil),
+		{Kind: "ConfigMap"}:                                      into(&s.ConfigMaps, Typed[corev1.ConfigMap], nil),
+		{Kind: "PersistentVolume"}:                               into(&s.Volumes, Typed[corev1.PersistentVolume], nil),
+		{Kind: "PersistentVolumeClaim"}:                          into(&s.Claims, Typed[corev1.PersistentVolumeClaim], nil),
+		{Group: eventsv1.GroupName, Kind: "Event"}:               into(&s.Events, Typed[eventsv1.Event], nil),
+		{Group: policyv1.GroupName, Kind: "PodDisruptionBudget"}: into(&s.Budgets, Typed[policyv1.PodDisruptionBudget], nil),
+		rbac("Role"):                                             into(&s.Roles, Typed[rbacv1.Role], nil),
+		rbac("RoleBinding"):                                      into(&s.RoleBindings, Typed[rbacv1.RoleBinding], nil),
+		rbac("ClusterRole"):                                      into(&s.ClusterRoles, Typed[rbacv1.ClusterRole], nil),
+		rbac("ClusterRoleBinding"):                               into(&s.ClusterRoleBindings, Typed[rbacv1.ClusterRoleBinding], nil),
+		webhooks("MutatingWebhookConfiguration"):                 into(&s.MutatingWebhooks, Typed[admissionregistrationv1.MutatingWebhookConfiguration], nil),
+		webhooks("ValidatingWebhookConfiguration"):               into(&s.ValidatingWebhooks, Typed[admissionregistrationv1.ValidatingWebhookConfiguration], nil),
+		cluster.CapacityBufferGroupKind:                          into(&s.CapacityBuffers, custom(cluster.CapacityBufferFrom), nil),
+		cluster.WorkloadPriorityClassGroupKind:                   into(&s.WorkloadPriorityClasses, custom(cluster.WorkloadPriorityClassFrom), nil),
+	}
+}
+
+// into reads objects into facts, beside those that are there anyway.
+func into[T any](facts *cluster.Facts[T], read func(Object) (*T, error), anyway map[string]*T) reading {
+	objects := anyway
+	if objects == nil {
+		objects = map[string]*T{}
+	}
+	return reading{
+		add: func(o Object) error {
+			if o.GetKind() == "Pod" && o.GetName() == "" {
+				return nil // one that is still to be created, and not yet part of a cluster
+			}
+			return add(objects, o, read)
+		},
+		done: func() { *facts = cluster.Known(objects) },
+	}
+}
+
+// nodeClasses are the objects of the kinds that NodePools refer to.
+func nodeClasses(s *cluster.Snapshot, objects []Object) (cluster.Facts[cluster.NodeClass], []error) {
+	kinds := map[schema.GroupKind]bool{}
+	for _, pool := range s.NodePools.All() {
+		kinds[schema.GroupKind{Group: pool.NodeClass.Group, Kind: pool.NodeClass.Kind}] = true
+	}
+	classes := map[string]*cluster.NodeClass{}
+	var errs []error
+	for _, o := range objects {
+		kind := o.GroupVersionKind().GroupKind()
+		if !kinds[kind] {
+			continue
+		}
+		class, err := cluster.NodeClassFrom(kind, o.Object)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", o, err))
+			continue
+		}
+		classes[class.Key()] = class
+	}
+	return cluster.Known(classes), errs
 }
 
 // Typed converts an object into its Go type, strictly: fields that the type does not know are errors, except in the

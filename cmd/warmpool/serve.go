@@ -31,6 +31,14 @@ import (
 	"warmpool.sh/webhook/policy"
 )
 
+const (
+	// leaseDuration is when another replica leads after one that has ended without a word.
+	leaseDuration = 45 * time.Second
+	// renewDeadline is for how long a leader may not reach the API server. It ends then, and answers no admission either: a
+	// restart of the API server must fit in.
+	renewDeadline = 40 * time.Second
+)
+
 type serveOptions struct {
 	configFile     string
 	certs          certs.Options
@@ -117,17 +125,18 @@ func (o *serveOptions) run(ctx context.Context) error {
 	if err := o.tls.configure(&serverOptions, probe.name, log.WithName("callers")); err != nil {
 		return err
 	}
-	drain := drainTimeout
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		WebhookServer:           ctrlwebhook.NewServer(serverOptions),
 		Metrics:                 metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:  "0", // see probes
-		GracefulShutdownTimeout: &drain,
+		GracefulShutdownTimeout: new(drainTimeout),
 		// Only what writes waits for its turn: admissions are answered and facts read by every replica.
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "warmpool",
 		LeaderElectionNamespace:       o.certs.Namespace,
 		LeaderElectionReleaseOnCancel: true, // the process ends with the manager
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
 		Cache: live.CacheOptions(o.certs.Namespace, watcher.Current().Placeholders.Namespace, func(d *appsv1.Deployment) bool {
 			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName)
 		}),

@@ -1,7 +1,6 @@
 package imagesync_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -36,7 +35,7 @@ func drift(t *testing.T, text string, live *appsv1.Deployment, managers ...strin
 		for _, manager := range managers {
 			if entry.Manager == manager {
 				var owned fieldpath.Set
-				require.NoError(t, owned.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)))
+				require.NoError(t, owned.FromJSON(entry.FieldsV1.GetRawReader()))
 				both := owned.Intersection(modified)
 				is, config = is.RemoveItems(both), config.RemoveItems(both)
 			}

@@ -1,7 +1,6 @@
 package imagesync_test
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -132,7 +131,7 @@ func ownsTheImagesAlone(t *testing.T, d *appsv1.Deployment) {
 		if entry.Manager == imagesync.FieldManager {
 			assert.Equal(t, metav1.ManagedFieldsOperationApply, entry.Operation)
 			var set fieldpath.Set
-			require.NoError(t, set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)))
+			require.NoError(t, set.FromJSON(entry.FieldsV1.GetRawReader()))
 			owned = owned.Union(&set)
 		}
 	}

@@ -99,7 +99,7 @@ func (c *Controller) otherManagers(ctx context.Context, d *appsv1.Deployment) st
 	}
 	found := map[string]bool{}
 	for _, entry := range live.ManagedFields {
-		if entry.Manager != FieldManager && entry.FieldsV1 != nil && ownsAnImage(entry.FieldsV1.Raw) {
+		if entry.Manager != FieldManager && entry.FieldsV1 != nil && ownsAnImage(entry.FieldsV1.GetRawBytes()) {
 			found[entry.Manager] = true
 		}
 	}

@@ -293,12 +293,13 @@ func TestLateWatch(t *testing.T) {
 	r.late = true
 	r.change(reverted)
 	require.Equal(t, 2, r.rollouts())
+	writes := len(r.writes)
 	between := r.seen.DeepCopy()
 	between.ResourceVersion, between.Labels["by"] = "between", "another"
 	r.seen = between
 	r.look()
 	r.pass(patience - time.Second)
-	assert.Equal(t, 2, r.rollouts(), "the same revert is answered once")
+	assert.Len(t, r.writes, writes, "the same revert is answered once")
 	r.seen, r.late = r.server, false
 	r.look()
 	r.pass(time.Hour)

@@ -30,6 +30,8 @@ type Pool struct {
 	Taints []corev1.Taint
 	// NodeTaints are all taints that the pool's nodes have or may get: Taints, start-up taints and those seen on nodes.
 	NodeTaints []corev1.Taint
+	// NodePools are the Karpenter NodePools whose nodes belong to the pool, by name; those that are missing are in Unknown.
+	NodePools []*cluster.NodePool
 	// Static tells that all the pool's NodePools keep a fixed number of nodes.
 	Static bool
 	// Unknown says which facts about the pool are missing, one short clause each; empty when all are known.
@@ -67,6 +69,7 @@ func compilePool(cfg *config.Pool, facts *cluster.Snapshot) *Pool {
 	key, values := cfg.Label()
 	pool.Requirement = in(key, values...)
 	nodePools := pool.nodePools(facts)
+	pool.NodePools = nodePools
 	pool.Static = len(nodePools) > 0 && !slices.ContainsFunc(nodePools, func(np *cluster.NodePool) bool { return !np.Static })
 	for _, np := range nodePools {
 		pool.offers = append(pool.offers, offerOf(np))

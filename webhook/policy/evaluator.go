@@ -116,11 +116,16 @@ func (e *Evaluator) Mutate(o *Object) placement.Patch {
 
 // Check returns the findings about the Object in the order of the table.
 func (e *Evaluator) Check(o *Object) []Finding {
+	return e.check(o, false)
+}
+
+// check is Check, with the rules that only audits go by or without.
+func (e *Evaluator) check(o *Object, audit bool) []Finding {
 	var findings []Finding
 	o.judged = judged{}
 	actions := e.actionsOf(o)
 	for i, rule := range table {
-		if !e.applies(rule, actions[i], o) {
+		if rule.check == nil || rule.AuditOnly && !audit || !e.applies(rule, actions[i], o) {
 			continue
 		}
 		for _, f := range rule.check(o) {

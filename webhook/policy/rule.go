@@ -22,10 +22,17 @@ const (
 // Subject is the kind of object that a rule judges.
 type Subject string
 
-// The subjects of rules.
+// The subjects of rules. All but the first two are judged by audits only.
 const (
 	PlaceholderDeployment Subject = "placeholder Deployment"
 	WorkspacePod          Subject = "Workspace pod"
+	PriorityClass         Subject = "PriorityClass"
+	NodePool              Subject = "NodePool"
+	Node                  Subject = "node"
+	ProportionalScaler    Subject = "CPA"
+	WorkspaceTemplate     Subject = "WorkspaceTemplate"
+	WebhookConfiguration  Subject = "webhook configuration"
+	WarmPool              Subject = "pool"
 )
 
 // Rule is one thing that must hold, with what to do when it does not.
@@ -44,7 +51,11 @@ type Rule struct {
 	Action config.Action
 	// Severity is what an audit reports.
 	Severity Severity
+	// AuditOnly tells that the rule says nothing at admission.
+	AuditOnly bool
 
+	// around judges a whole cluster; the rule then has neither check nor mutate. Its findings name their objects.
+	around func(*Audit) []Finding
 	// check returns the findings; it must not change the object.
 	check func(*Object) []Finding
 	// mutate fills what is absent or still the API server's default, in the object and in the patch alike. It replaces
@@ -56,6 +67,9 @@ type Rule struct {
 type Finding struct {
 	// Rule that was violated.
 	Rule *Rule
+	// Object that violates it, and its pool; set by audits.
+	Object Ref
+	Pool   string
 	// Action in force at admission: the configured one, at most the finding's cap.
 	Action config.Action
 	// Severity of the finding, the rule's unless the finding is milder.
@@ -84,6 +98,15 @@ func (f Finding) of(rule *Rule, action config.Action) Finding {
 	}
 	f.Severity = cmp.Or(f.Severity, rule.Severity)
 	f.Fix = cmp.Or(f.Fix, rule.Fix)
+	return f
+}
+
+// Ref names an object.
+type Ref struct{ Kind, Namespace, Name string }
+
+// about says which object of which pool the finding is about.
+func (f Finding) about(kind, namespace, name, pool string) Finding {
+	f.Object, f.Pool = Ref{kind, namespace, name}, pool
 	return f
 }
 

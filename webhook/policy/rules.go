@@ -30,6 +30,8 @@ var table = []*Rule{
 	workspaceSize,
 	workspacePriority,
 	workspaceClaims,
+
+	nodePoolConsolidation,
 }
 
 // Rules are all rules in the order of the table.

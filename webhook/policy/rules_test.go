@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "rewrite the want sections of testdata f
 
 // Every case is a file testdata/<rule-id>/<allow|deny|mutate>-<case>.txtar with the sections
 //
-//	object.yaml   the Pod or Deployment
+//	object.yaml   the Pod or Deployment; without it the rule audits the cluster
 //	old.yaml      what it was before an update, if it is one
 //	config.yaml   and cluster.yaml, where those of testdata do not serve
 //	want.json     the patch of the rule alone, for mutate
@@ -69,6 +69,11 @@ func runCase(t *testing.T, rule *policy.Rule, kind, file string) {
 	}
 	e := c.evaluator(t)
 	object := c.object(t, e, "object.yaml")
+	if object == nil {
+		findings, _ := e.Audit()
+		c.compare(t, kind, file, map[string]string{"want.txt": printAudit(findings)})
+		return
+	}
 	old := c.object(t, e, "old.yaml")
 	if old != nil {
 		object.Updates(old.Deployment)
@@ -79,7 +84,12 @@ func runCase(t *testing.T, rule *policy.Rule, kind, file string) {
 		findings = e.CheckUpdate(object, old)
 	}
 	findings = append(object.Replaced(), findings...)
-	got := map[string]string{"want.json": printPatch(t, patch), "want.txt": printFindings(findings)}
+	c.compare(t, kind, file, map[string]string{"want.json": printPatch(t, patch), "want.txt": printFindings(findings)})
+}
+
+// compare holds what a case gives to what its name says and its file has, or writes the file.
+func (c *testCase) compare(t *testing.T, kind, file string, got map[string]string) {
+	t.Helper()
 	switch kind {
 	case "allow":
 		assert.Empty(t, got["want.json"], "patch")
@@ -201,6 +211,15 @@ func printFindings(findings []policy.Finding) string {
 	var out strings.Builder
 	for _, f := range findings {
 		fmt.Fprintf(&out, "%s, %s: %v\n  Fix: %s\n", f.Action, f.Severity, f.Error, f.Fix)
+	}
+	return out.String()
+}
+
+func printAudit(findings []policy.Finding) string {
+	var out strings.Builder
+	for _, f := range findings {
+		name := strings.TrimPrefix(f.Object.Namespace+"/"+f.Object.Name, "/")
+		fmt.Fprintf(&out, "%s %s (pool %s), %s: %v\n  Fix: %s\n", f.Object.Kind, name, f.Pool, f.Severity, f.Error, f.Fix)
 	}
 	return out.String()
 }

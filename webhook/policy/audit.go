@@ -1,0 +1,146 @@
+package policy
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
+	"warmpool.sh/webhook/sizing"
+)
+
+// Audit is a whole cluster as the rules see it that judge more than one object.
+type Audit struct {
+	facts  *cluster.Snapshot
+	config *config.WarmPoolConfiguration
+	pools  *placement.Pools
+	sizes  *sizing.Sizes
+
+	// placeholders are all placeholder Deployments, workspaces the pods of Workspaces that have not ended, in the order of
+	// their keys.
+	placeholders, workspaces []*Object
+}
+
+// Audit judges every placeholder, every Workspace pod and what is around them. Findings come in the order of the table
+// for each object, objects by kind and key, then those of whole-cluster rules in the order of the table. objects is how
+// many objects were judged by rules of their own.
+func (e *Evaluator) Audit() (findings []Finding, objects int) {
+	a := e.audit()
+	for _, o := range a.placeholders {
+		for _, f := range e.check(o, true) {
+			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.poolName()))
+		}
+	}
+	for _, o := range a.workspaces {
+		for _, f := range e.check(o, true) {
+			findings = append(findings, f.about("Pod", o.Namespace, o.Name, o.poolName()))
+		}
+	}
+	for i, rule := range table {
+		if rule.around == nil {
+			continue
+		}
+		for _, f := range rule.around(a) {
+			action := e.actions[""][i]
+			if actions, ok := e.actions[f.Pool]; ok {
+				action = actions[i]
+			}
+			if action != config.Off && !e.exemptAround(rule, f.Object) {
+				findings = append(findings, f.of(rule, action))
+			}
+		}
+	}
+	return findings, len(a.placeholders) + len(a.workspaces)
+}
+
+func (e *Evaluator) audit() *Audit {
+	a := &Audit{facts: e.facts, config: e.config, pools: e.pools, sizes: e.sizes}
+	for _, d := range e.facts.Deployments.All() {
+		if e.IsPlaceholder(d) {
+			a.placeholders = append(a.placeholders, e.Placeholder(d, d.Namespace))
+		}
+	}
+	for _, pod := range e.facts.Pods.All() {
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
+		if !ended && e.IsWorkspace(pod.Labels) {
+			a.workspaces = append(a.workspaces, e.Pod(pod, pod.Namespace))
+		}
+	}
+	return a
+}
+
+// of are the placeholders of a pool.
+func (a *Audit) of(pool string) []*Object {
+	var found []*Object
+	for _, o := range a.placeholders {
+		if o.poolName() == pool {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// poolNodePool is a NodePool of a pool.
+type poolNodePool struct {
+	*cluster.NodePool
+	pool string
+}
+
+// nodePools are the NodePools of all pools, in the order of pools and names; one of several pools stands once for each.
+func (a *Audit) nodePools() []poolNodePool {
+	var found []poolNodePool
+	for _, pool := range a.pools.All() {
+		for _, np := range pool.NodePools {
+			found = append(found, poolNodePool{np, pool.Config.Name})
+		}
+	}
+	return found
+}
+
+// nodes are the nodes that carry the pool's label, in the order of their names.
+func (a *Audit) nodes(pool *placement.Pool) []*corev1.Node {
+	var found []*corev1.Node
+	for _, node := range a.facts.Nodes.All() {
+		for _, value := range pool.Requirement.Values {
+			if have, ok := node.Labels[pool.Requirement.Key]; ok && have == value {
+				found = append(found, node)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// unread is the finding of a rule whose facts are not known; none where they are.
+func unread[T any](what string, facts cluster.Facts[T]) []Finding {
+	if facts.Known() {
+		return nil
+	}
+	f := notVerified(field.NewPath("unknown"), fmt.Sprintf("%s: %s", what, facts.Reason()))
+	f.Error.Field = "" // of no object
+	return []Finding{f}
+}
+
+func (o *Object) poolName() string {
+	if o.Pool == nil {
+		return ""
+	}
+	return o.Pool.Config.Name
+}
+
+// exemptAround looks for an exemption of an object that is no placeholder and no Workspace pod.
+func (e *Evaluator) exemptAround(rule *Rule, object Ref) bool {
+	for _, x := range e.exemptions {
+		if x.Namespace == object.Namespace && (x.Name == "" || x.Name == object.Name) {
+			for _, id := range x.Rules {
+				if id == rule.ID {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

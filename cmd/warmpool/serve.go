@@ -16,7 +16,6 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -156,7 +155,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	return o.start(probes.stopAfter(ctx, o.shutdownDelay), probes, certificates, watcher, evaluators)
 }
 
-func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certificates *certs.Certs, watcher *config.Watcher, evaluators *webhook.Evaluators) error {
+func (o *serveOptions) start(ctx context.Context, mgr *probes, certificates *certs.Certs, watcher *config.Watcher, evaluators *webhook.Evaluators) error {
 	log := mgr.GetLogger()
 	facts, err := live.New(mgr)
 	if err != nil {
@@ -178,7 +177,7 @@ func (o *serveOptions) start(ctx context.Context, mgr manager.Manager, certifica
 	evaluators.Changed = images.Changed
 	server := mgr.GetWebhookServer()
 	for path, handler := range webhook.Handlers(evaluators.Current, serviceAccount(o.certs.Namespace), log.WithName("admission")) {
-		server.Register(path, handler)
+		server.Register(path, mgr.sendAway(handler))
 	}
 	err = errors.Join(
 		certificates.SetupWithManager(mgr),

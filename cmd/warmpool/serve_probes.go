@@ -130,6 +130,21 @@ func (p *probes) stopAfter(ctx context.Context, delay time.Duration) context.Con
 	return late
 }
 
+// sendAway has each connection that a request comes through while this replica stops end as HTTP/2 does it, with nothing
+// lost (GOAWAY), and so the API servers connect anew, to replicas that stay. The server, when it closes, would cut a
+// connection that is idle just then, and lose the request that is on its way through it.
+func (p *probes) sendAway(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		stop := p.stop
+		p.mu.Unlock()
+		if stop {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // serverProbe asks the webhook server of this process for a handshake. It makes itself known by a name that nobody else
 // can know, because it has no client certificate.
 type serverProbe struct{ address, name string }

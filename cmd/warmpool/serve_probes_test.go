@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,6 +90,32 @@ func TestReadiness(t *testing.T) {
 	assert.Contains(t, m.logged[2], `"stopping: not ready from now on, still serving"`)
 	assert.Contains(t, m.logged[3], `"not ready" "reason"="stopping"`)
 	assert.Equal(t, []string{"Warning NotReady facts: the cluster has not been read yet"}, m.events)
+}
+
+// From the signal to stop on, a caller is answered and then connects anew.
+func TestSendAway(t *testing.T) {
+	p, err := newProbes(&managerOf{}, "0")
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer(p.sendAway(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	reused := func() (again bool) {
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { again = i.Reused }})
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("{}"))
+		require.NoError(t, err)
+		response, err := server.Client().Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.Equal(t, 2, response.ProtoMajor)
+		return again
+	}
+	assert.False(t, reused())
+	assert.True(t, reused())
+	ctx, signal := context.WithCancel(t.Context())
+	p.stopAfter(ctx, time.Hour)
+	signal()
+	require.Eventually(t, func() bool { return !reused() }, time.Minute, time.Millisecond)
 }
 
 // The kubelet must not end the process before it has stopped by itself.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"warmpool.sh/webhook"
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/events"
 )
 
 // reloads puts new configurations in force and makes refused ones known.
@@ -21,7 +21,7 @@ type reloads struct {
 	// placeholders is the namespace of the placeholders since the start.
 	placeholders string
 	// recorder is there once the manager is.
-	recorder atomic.Pointer[recorder.EventRecorder]
+	recorder atomic.Pointer[events.Recorder]
 }
 
 func (r *reloads) changed(cfg *config.WarmPoolConfiguration) {
@@ -52,9 +52,9 @@ func (r *reloads) refused(err error) {
 	configReloads.WithLabelValues("refused").Inc()
 	configSuccessful.Set(0)
 	r.log.Error(err, "new configuration refused, the old one stays in force")
-	events, pod := r.recorder.Load(), ownPod()
-	if events != nil && pod != nil {
-		(*events).Eventf(pod, nil, corev1.EventTypeWarning, "ConfigurationRefused", "Reload", "the old configuration stays in force: %.900v", err)
+	recorder, pod := r.recorder.Load(), ownPod()
+	if recorder != nil && pod != nil {
+		recorder.Eventf(pod, nil, corev1.EventTypeWarning, "ConfigurationRefused", "Reload", "the old configuration stays in force: %.900v", err)
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"warmpool.sh/webhook/cluster/lastseen"
 	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/events"
 	"warmpool.sh/webhook/imagesync"
 	"warmpool.sh/webhook/policy"
 )
@@ -143,14 +144,22 @@ func (o *serveOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	events := mgr.GetEventRecorder("warmpool")
-	reload.recorder.Store(&events)
-	probes, err := newProbes(mgr, o.healthAddress)
+	recorder := events.New(mgr)
+	reload.recorder.Store(recorder)
+	probes, err := newProbes(mgr, o.healthAddress, recorder)
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
 	if err := probes.AddReadyzCheck("webhook", probe.check); err != nil {
 		return fmt.Errorf("set up: %w", err)
+	}
+	if err := mgr.Add(recorder); err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	images := imagesync.New(mgr, evaluators.Current, recorder)
+	evaluators.Changed = images.Changed
+	if err := images.SetupWithManager(mgr); err != nil {
+		return err
 	}
 	return o.start(probes.stopAfter(ctx, o.shutdownDelay), probes, certificates, watcher, evaluators)
 }
@@ -173,8 +182,6 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, certificates *cer
 	})
 	recorder := lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)
 	evaluators.Seen = recorder.Record
-	images := imagesync.New(mgr, evaluators.Current)
-	evaluators.Changed = images.Changed
 	server := mgr.GetWebhookServer()
 	for path, handler := range webhook.Handlers(evaluators.Current, serviceAccount(o.certs.Namespace), log.WithName("admission")) {
 		server.Register(path, mgr.sendAway(handler))
@@ -185,7 +192,6 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, certificates *cer
 		mgr.Add(facts),
 		mgr.Add(watcher),
 		mgr.Add(recorder),
-		images.SetupWithManager(mgr),
 		mgr.AddReadyzCheck("certificate", certificates.Ready),
 		mgr.AddReadyzCheck("facts", func(*http.Request) error {
 			if evaluators.Current() == nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
@@ -26,6 +27,7 @@ const stopping = "stopping"
 // changes is in the log, and faults are Events of warmpool's own pod too, for `kubectl describe pod`.
 type probes struct {
 	manager.Manager
+	events teller
 
 	mu     sync.Mutex
 	checks map[string]healthz.Checker
@@ -33,9 +35,14 @@ type probes struct {
 	last   string // fault at the last look
 }
 
+// teller tells Events; it is the Recorder of webhook/events.
+type teller interface {
+	Eventf(regarding, related runtime.Object, kind, reason, action, format string, args ...any)
+}
+
 // newProbes adds probes to a manager that has none; they are served at address, and nowhere if that is 0.
-func newProbes(mgr manager.Manager, address string) (*probes, error) {
-	p := &probes{Manager: mgr, checks: map[string]healthz.Checker{}, last: "not asked yet"}
+func newProbes(mgr manager.Manager, address string, events teller) (*probes, error) {
+	p := &probes{Manager: mgr, events: events, checks: map[string]healthz.Checker{}, last: "not asked yet"}
 	if address == "" || address == "0" {
 		return p, nil
 	}
@@ -107,7 +114,7 @@ func (p *probes) tell(fault string) {
 	default:
 		log.Info("not ready", "reason", fault)
 		if pod := ownPod(); pod != nil && fault != stopping {
-			p.GetEventRecorder("warmpool").Eventf(pod, nil, corev1.EventTypeWarning, "NotReady", "Probe", "%.1000s", fault)
+			p.events.Eventf(pod, nil, corev1.EventTypeWarning, "NotReady", "Probe", "%.1000s", fault)
 		}
 	}
 }

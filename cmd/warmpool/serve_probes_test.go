@@ -23,22 +23,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/yaml"
 )
 
 // managerOf has what probes need of a manager: it keeps log lines and Events.
 type managerOf struct {
 	manager.Manager
-	recorder.EventRecorder
 	logged, events []string
 }
 
 func (m *managerOf) GetLogger() logr.Logger {
 	return funcr.New(func(_, args string) { m.logged = append(m.logged, args) }, funcr.Options{})
 }
-
-func (m *managerOf) GetEventRecorder(string) recorder.EventRecorder { return m }
 
 func (m *managerOf) Eventf(_, _ runtime.Object, kind, reason, _, note string, args ...any) {
 	m.events = append(m.events, kind+" "+reason+" "+fmt.Sprintf(note, args...))
@@ -55,7 +51,7 @@ func TestReadiness(t *testing.T) {
 	t.Setenv("POD_NAME", "warmpool-1")
 	t.Setenv("POD_NAMESPACE", "warmpool-system")
 	m := &managerOf{}
-	p, err := newProbes(m, "0")
+	p, err := newProbes(m, "0", m)
 	require.NoError(t, err)
 	fault := errors.New("the cluster has not been read yet")
 	require.NoError(t, p.AddReadyzCheck("webhook", func(*http.Request) error { return nil }))
@@ -94,7 +90,7 @@ func TestReadiness(t *testing.T) {
 
 // From the signal to stop on, a caller is answered and then connects anew.
 func TestSendAway(t *testing.T) {
-	p, err := newProbes(&managerOf{}, "0")
+	p, err := newProbes(&managerOf{}, "0", nil)
 	require.NoError(t, err)
 	server := httptest.NewUnstartedServer(p.sendAway(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	server.EnableHTTP2 = true

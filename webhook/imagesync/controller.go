@@ -9,8 +9,8 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,11 +20,17 @@ import (
 
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/events"
 	"warmpool.sh/webhook/policy"
 )
 
 // workers bounds the writes that are under way at once.
 const workers = 8
+
+// recorder tells Events; it is that of webhook/events.
+type recorder interface {
+	Eventf(regarding, related runtime.Object, kind, reason, action, format string, args ...any)
+}
 
 // Controller patches placeholder Deployments whose images are not those of their pool's templates. It works on the
 // leader only.
@@ -34,7 +40,7 @@ type Controller struct {
 	writer client.Writer
 	// reader asks the API server itself, for what the cache does not keep.
 	reader  client.Reader
-	events  events.EventRecorder
+	events  recorder
 	now     func() time.Time
 	changed chan struct{} // holds at most one signal
 
@@ -46,11 +52,10 @@ type Controller struct {
 }
 
 // New makes a Controller that goes by the Evaluator that source gives; nil while there is none.
-func New(mgr ctrl.Manager, source func() *policy.Evaluator) *Controller {
-	log := mgr.GetLogger().WithName("image-sync")
+func New(mgr ctrl.Manager, source func() *policy.Evaluator, events *events.Recorder) *Controller {
 	return &Controller{
-		log: log, source: source,
-		writer: mgr.GetClient(), reader: mgr.GetAPIReader(), events: newRecorder(mgr, log),
+		log: mgr.GetLogger().WithName("image-sync"), source: source,
+		writer: mgr.GetClient(), reader: mgr.GetAPIReader(), events: events,
 		now: time.Now, changed: make(chan struct{}, 1), memories: map[types.NamespacedName]*memory{},
 	}
 }

@@ -58,7 +58,7 @@ func New(mgr manager.Manager) (*Reader, error) {
 func newReader(log logr.Logger) *Reader {
 	r := &Reader{
 		log: log, changed: make(chan struct{}, 1),
-		rebuildInterval: 100 * time.Millisecond, discoverInterval: 10 * time.Second,
+		rebuildInterval: 25 * time.Millisecond, discoverInterval: 10 * time.Second,
 	}
 	r.snapshot.Store(&cluster.Snapshot{})
 	r.builtin, r.custom = r.builtinKinds(), r.customKinds()

@@ -1,10 +1,8 @@
-package imagesync
+package events
 
 import (
 	"context"
-	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
@@ -15,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"warmpool.sh/webhook/cluster"
 )
 
 // made keeps the Events that are made.
@@ -35,13 +31,17 @@ func (m *made) Create(_ context.Context, object client.Object, _ ...client.Creat
 // Two notes about one object are two Events: whoever mends the first fault reads of the next.
 func TestEventsThatDifferInTheirNotesAreAllMade(t *testing.T) {
 	api := &made{}
-	r := &recorder{writer: api, scheme: scheme.Scheme, log: logr.Discard(), instance: "warmpool-0"}
+	r := newRecorder(api, scheme.Scheme, logr.Discard())
+	r.instance = "warmpool-0"
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "warm", Name: "ph", UID: "1", ResourceVersion: "7"}}
-	template := templateReference(&cluster.WorkspaceTemplate{APIVersion: "workspace.jupyter.org/v1alpha1", Namespace: "shared", Name: "cpu", UID: "2"})
+	template := &corev1.ObjectReference{APIVersion: "workspace.jupyter.org/v1alpha1", Kind: "WorkspaceTemplate", Namespace: "shared", Name: "cpu", UID: "2"}
 	for _, text := range []string{"one", "two"} {
-		r.Eventf(d, nil, corev1.EventTypeWarning, reasonBlocked, "Resolve", "%s", text)
-		r.Eventf(template, d, corev1.EventTypeWarning, reasonBlocked, "Resolve", "%s", text)
+		r.Eventf(d, nil, corev1.EventTypeWarning, "ImageSyncBlocked", "Resolve", "%s", text)
+		r.Eventf(template, d, corev1.EventTypeWarning, "ImageSyncBlocked", "Resolve", "%s", text)
 	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, r.Start(ended), "what waits is made before the end")
 	require.Len(t, api.events, 4)
 	first, second := api.events[0], api.events[1]
 	assert.Equal(t, corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "warm", Name: "ph", UID: "1", ResourceVersion: "7"}, first.Regarding)
@@ -57,12 +57,15 @@ func TestEventsThatDifferInTheirNotesAreAllMade(t *testing.T) {
 	assert.Equal(t, []string{"one", "one", "two", "two"}, []string{first.Note, second.Note, api.events[2].Note, api.events[3].Note})
 }
 
-// An Event whose note has more than 1024 bytes is refused.
-func TestNoteIsCutByBytes(t *testing.T) {
-	for _, text := range []string{"", "short", strings.Repeat("a", 1000), strings.Repeat("a", 1001), strings.Repeat("é", 1000), strings.Repeat("本", 400)} {
-		got := note(text)
-		assert.LessOrEqual(t, len(got), 1024)
-		assert.True(t, utf8.ValidString(got))
-		assert.True(t, got == text || len(text) > 1000 && strings.HasPrefix(text, strings.TrimSuffix(got, "…")) && strings.HasSuffix(got, "…"))
+// What cannot be made in time is dropped: nobody waits for an Event.
+func TestTooManyEvents(t *testing.T) {
+	api := &made{}
+	r := newRecorder(api, scheme.Scheme, logr.Discard())
+	for range most + 10 {
+		r.Eventf(&corev1.ObjectReference{Namespace: "warm", Name: "ph"}, nil, corev1.EventTypeNormal, "ImageSynced", "Patch", "synced")
 	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, r.Start(ended))
+	assert.Len(t, api.events, most)
 }

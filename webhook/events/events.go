@@ -1,0 +1,122 @@
+// Package events makes the Events by which warmpool tells what it does and what somebody has to mend.
+package events
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/reference"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+const (
+	// most is how many Events may wait to be made; more are dropped, and logged.
+	most = 2000
+	// limit is how long the making of one may take, and of those that are left when warmpool ends.
+	limit = 5 * time.Second
+)
+
+// Recorder makes each Event as it is, in the order in which they were told. That of client-go takes two that differ in
+// their notes alone for one, for minutes, and drops the later: somebody who mends one fault would never read of the next.
+type Recorder struct {
+	writer client.Writer
+	scheme *runtime.Scheme
+	log    logr.Logger
+	// instance tells the replicas apart.
+	instance string
+	queue    chan *eventsv1.Event
+}
+
+var _ manager.LeaderElectionRunnable = (*Recorder)(nil)
+
+// New makes a Recorder, which makes Events once it is added to the manager and started.
+func New(mgr ctrl.Manager) *Recorder {
+	return newRecorder(mgr.GetClient(), mgr.GetScheme(), mgr.GetLogger().WithName("events"))
+}
+
+func newRecorder(writer client.Writer, scheme *runtime.Scheme, log logr.Logger) *Recorder {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return &Recorder{writer: writer, scheme: scheme, log: log, instance: fmt.Sprintf("warmpool-%.100s", host), queue: make(chan *eventsv1.Event, most)}
+}
+
+// NeedLeaderElection says no: every replica has something to tell.
+func (r *Recorder) NeedLeaderElection() bool { return false }
+
+// Start makes Events until ctx ends, and then those that wait; it returns nil.
+func (r *Recorder) Start(ctx context.Context) error {
+	for {
+		select {
+		case event := <-r.queue:
+			r.create(context.WithoutCancel(ctx), event)
+		case <-ctx.Done():
+			return r.finish()
+		}
+	}
+}
+
+func (r *Recorder) finish() error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	for {
+		select {
+		case event := <-r.queue:
+			r.create(ctx, event)
+		default:
+			return nil
+		}
+	}
+}
+
+func (r *Recorder) create(ctx context.Context, event *eventsv1.Event) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if err := r.writer.Create(ctx, event); err != nil {
+		r.log.Error(err, "Event not made", "reason", event.Reason)
+	}
+}
+
+// Eventf tells of an Event about an object, and perhaps a related one; it never waits. Nothing depends on an Event: one
+// that cannot be made is logged.
+func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, action, format string, args ...any) {
+	event, err := r.event(regarding, related)
+	if err != nil {
+		r.log.Error(err, "Event not made", "reason", reason)
+		return
+	}
+	event.Type, event.Reason, event.Action, event.Note = kind, reason, action, fmt.Sprintf(format, args...)
+	select {
+	case r.queue <- event:
+	default:
+		r.log.Info("Event not made: too many wait", "reason", reason)
+	}
+}
+
+func (r *Recorder) event(regarding, related runtime.Object) (*eventsv1.Event, error) {
+	about, err := reference.GetReference(r.scheme, regarding)
+	if err != nil {
+		return nil, fmt.Errorf("refer to what the Event is about: %w", err)
+	}
+	event := &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: about.Namespace, GenerateName: about.Name + "-"},
+		EventTime:           metav1.NowMicro(),
+		ReportingController: "warmpool", ReportingInstance: r.instance,
+		Regarding: *about,
+	}
+	if related != nil {
+		if event.Related, err = reference.GetReference(r.scheme, related); err != nil {
+			return nil, fmt.Errorf("refer to what the Event is related to: %w", err)
+		}
+	}
+	return event, nil
+}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,13 +45,15 @@ func readFile(path string, stdin io.Reader) (objects []Object, errs []error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s%w", doc.place, err))
 		}
+		root := sync.OnceValue(doc.root)
 		for _, item := range found {
 			if err := check(item.Object); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %s%w", doc.place, item.path, err))
 				continue
 			}
 			setDefaultNamespace(item.Unstructured)
-			objects = append(objects, Object{Unstructured: item.Unstructured, File: file, Document: number})
+			at := position{root: root, line: doc.line, path: item.path}
+			objects = append(objects, Object{Unstructured: item.Unstructured, File: file, Document: number, position: at})
 		}
 		if len(errs) > maxErrors {
 			return nil, errs
@@ -118,7 +121,8 @@ func splitJSON(doc document) []document {
 		case err != nil:
 			return append(documents, rest)
 		}
-		documents = append(documents, document{text: object, line: rest.line})
+		before := doc.text[:int(decoder.InputOffset())-len(object)]
+		documents = append(documents, document{text: object, line: doc.line + bytes.Count(before, []byte("\n"))})
 	}
 }
 

@@ -27,6 +27,8 @@ type Object struct {
 	// Document counts the documents of the file from 1, without those that are empty or hold only comments.
 	// The items of a List carry the number of the List's document.
 	Document int
+
+	position position
 }
 
 // String names the object for messages, such as "pods.yaml, document 2 (Pod team-a/w1)".
@@ -52,8 +54,16 @@ func place(file string, document int) string {
 // folder (read with its subfolders, but not hidden ones: .json, .yaml and .yml files) or "-" for stdin. Namespaced
 // objects without a namespace get "default". Objects of API groups that are not Kubernetes's own are kept as they are.
 func Objects(paths []string, stdin io.Reader) ([]Object, error) {
+	objects, errs := readAll(paths, stdin)
+	if len(errs) > 0 {
+		return nil, join(errs)
+	}
+	return objects, nil
+}
+
+// readAll reads what can be read, and tells what cannot.
+func readAll(paths []string, stdin io.Reader) (objects []Object, errs []error) {
 	files, errs := expand(paths)
-	var objects []Object
 	for _, file := range files {
 		if len(errs) >= maxErrors {
 			break
@@ -62,11 +72,8 @@ func Objects(paths []string, stdin io.Reader) ([]Object, error) {
 		objects = append(objects, found...)
 		errs = append(errs, err...)
 	}
-	errs = append(errs, duplicates(objects)...)
-	if len(errs) > 0 {
-		return nil, join(errs)
-	}
-	return objects, nil
+	objects, twice := distinct(objects)
+	return objects, append(errs, twice...)
 }
 
 // Read reads the objects of all paths as Objects does, and makes a Snapshot of them as Snapshot does.
@@ -82,16 +89,26 @@ func Read(paths []string, stdin io.Reader) (*cluster.Snapshot, []Object, error) 
 	return snapshot, objects, nil
 }
 
-// duplicates reports objects that stand in two places: which of the two is meant, nobody can know.
-func duplicates(objects []Object) []error {
+// ReadGood is Read for whoever goes on after what is broken: objects and Snapshot, which is never nil, are what could be
+// read, and the error tells the rest. Of objects that stand in two places, the first counts.
+func ReadGood(paths []string, stdin io.Reader) (*cluster.Snapshot, []Object, error) {
+	objects, errs := readAll(paths, stdin)
+	snapshot, broken := snapshotOf(objects)
+	return snapshot, objects, join(append(errs, broken...))
+}
+
+// distinct leaves out and reports objects that stand in two places: which of the two is meant, nobody can know.
+func distinct(objects []Object) ([]Object, []error) {
 	type identity struct {
 		kind            schema.GroupKind
 		namespace, name string
 	}
+	var once []Object
 	var errs []error
 	first := map[identity]Object{}
 	for _, o := range objects {
 		if o.GetName() == "" {
+			once = append(once, o)
 			continue
 		}
 		id := identity{o.GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName()}
@@ -101,8 +118,9 @@ func duplicates(objects []Object) []error {
 			continue
 		}
 		first[id] = o
+		once = append(once, o)
 	}
-	return errs
+	return once, errs
 }
 
 func join(errs []error) error {

@@ -24,6 +24,15 @@ import (
 // Snapshot makes a cluster of the objects: they are all there is, so every kind is known. Kinds that a Snapshot does
 // not hold are left out. What an API server adds of its own is added (defaults.go). No pool has been seen before.
 func Snapshot(objects []Object) (*cluster.Snapshot, error) {
+	s, errs := snapshotOf(objects)
+	if len(errs) > 0 {
+		return nil, join(errs)
+	}
+	return s, nil
+}
+
+// snapshotOf holds what could be read; what could not is malformed there.
+func snapshotOf(objects []Object) (*cluster.Snapshot, []error) {
 	s := &cluster.Snapshot{LastSeen: cluster.Known[corev1.Node](nil)}
 	kinds := kindsOf(s)
 	var errs []error
@@ -37,12 +46,9 @@ func Snapshot(objects []Object) (*cluster.Snapshot, error) {
 	for _, kind := range kinds {
 		kind.done()
 	}
-	classes, err := nodeClasses(s, objects)
-	if errs = append(errs, err...); len(errs) > 0 {
-		return nil, join(errs)
-	}
+	classes, broken := nodeClasses(s, objects)
 	s.NodeClasses = classes
-	return s, nil
+	return s, append(errs, broken...)
 }
 
 // reading gathers the objects of one kind, and makes the facts of them when it is done.
@@ -92,14 +98,19 @@ func into[T any](facts *cluster.Facts[T], read func(Object) (*T, error), anyway 
 	if objects == nil {
 		objects = map[string]*T{}
 	}
+	malformed := map[string]string{}
 	return reading{
 		add: func(o Object) error {
 			if o.GetKind() == "Pod" && o.GetName() == "" {
 				return nil // one that is still to be created, and not yet part of a cluster
 			}
-			return add(objects, o, read)
+			err := add(objects, o, read)
+			if err != nil {
+				malformed[key(o)] = err.Error()
+			}
+			return err
 		},
-		done: func() { *facts = cluster.Known(objects) },
+		done: func() { *facts = cluster.Known(objects).WithMalformed(malformed) },
 	}
 }
 
@@ -163,12 +174,16 @@ func add[T any](facts map[string]*T, o Object, read func(Object) (*T, error)) er
 	if err != nil {
 		return err
 	}
-	key := o.GetName()
-	if o.GetNamespace() != "" {
-		key = o.GetNamespace() + "/" + key
-	}
-	facts[key] = fact
+	facts[key(o)] = fact
 	return nil
+}
+
+// key is the object's key in the Snapshot.
+func key(o Object) string {
+	if o.GetNamespace() != "" {
+		return o.GetNamespace() + "/" + o.GetName()
+	}
+	return o.GetName()
 }
 
 func custom[T any](from func(map[string]any) (*T, error)) func(Object) (*T, error) {

@@ -21,7 +21,7 @@ VULNDB ?= https://vuln.go.dev
 TOOL := $(GO) tool -modfile=test/tools/go.mod
 LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(VERSION)
 
-.PHONY: help build run test e2e lint bench fuzz docs image push deploy undeploy sbom vulncheck clean
+.PHONY: help build run test e2e reliability lint bench fuzz docs image push deploy undeploy sbom vulncheck clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ test: ## Run all tests; RACE=1 looks for data races
 
 e2e: ## Run only the tests that need more than an API server: controllers, scheduler, nodes
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/controlplane ./test/scheduler ./test/tour
+	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/faults -long
+
+reliability: ## Create pods while one thing after another fails, and write what became of them to docs/reliability.md
+	$(GO) test -timeout $(TIMEOUT) ./test/faults -update
 
 lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) mod tidy -diff

@@ -1,0 +1,203 @@
+package faults_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/install"
+)
+
+// cluster is a control plane with two replicas of warmpool behind one address, as they ship, and the example's NodePools
+// and templates.
+type cluster struct {
+	*controlplane.ControlPlane
+	admin    client.Client
+	shipped  []*unstructured.Unstructured
+	binary   string
+	service  *service
+	replicas []*install.Warmpool
+	args     []string // of the replicas, beside the shipped ones
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{Log: t.Output()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })
+	c := &cluster{ControlPlane: plane, service: newService(t), args: []string{"--shutdown-delay=1s"}}
+	if *long {
+		c.args = []string{"--shutdown-delay=5s"} // as it ships
+	}
+	c.admin, err = client.New(plane.Config, client.Options{})
+	require.NoError(t, err)
+	root, err := install.Root()
+	require.NoError(t, err)
+	crds, err := install.CRDs(root)
+	require.NoError(t, err)
+	c.shipped, err = install.Render(filepath.Join(root, "manifests", "overlays", "embedded"))
+	require.NoError(t, err)
+	local, err := install.Localize(c.shipped, c.service.port)
+	require.NoError(t, err)
+	// The Deployments of placeholders come before the webhooks, as kubectl orders them.
+	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, local, c.examples(t, root))...))
+	c.binary, err = install.Build(t.Context(), root, plane.Dir)
+	require.NoError(t, err)
+	for range 2 {
+		c.start(t)
+	}
+	return c
+}
+
+// examples are the NodePools, that of the GPUs with a taint of its own, and the templates.
+func (c *cluster) examples(t *testing.T, root string) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, name := range []string{"cluster.yaml", "nodepools.yaml", "templates.yaml"} {
+		text, err := os.ReadFile(filepath.Join(root, "manifests", "examples", name))
+		require.NoError(t, err)
+		objects, err := controlplane.Decode(bytes.NewReader(text))
+		require.NoError(t, err)
+		all = append(all, objects...)
+	}
+	all = slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == "HyperpodNodeClass" || o.GetKind() == "PriorityClass"
+	})
+	for _, object := range all {
+		if object.GetKind() == "NodePool" && object.GetName() == "spaces-gpu" {
+			taints, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "taints")
+			require.NoError(t, err)
+			taints = append(taints, map[string]any{"key": dedicated, "value": "notebooks", "effect": "NoSchedule"})
+			require.NoError(t, unstructured.SetNestedSlice(object.Object, taints, "spec", "template", "spec", "taints"))
+		}
+	}
+	return all
+}
+
+// start adds a replica and waits until it is ready and in service.
+func (c *cluster) start(t *testing.T) {
+	t.Helper()
+	port, err := controlplane.FreePort()
+	require.NoError(t, err)
+	w, err := install.Start(t.Context(), c.ControlPlane, c.binary, c.shipped, port, c.args...)
+	require.NoError(t, err)
+	c.replicas = append(c.replicas, w)
+	c.service.add(w)
+}
+
+// forget takes a replica that has ended out of the cluster.
+func (c *cluster) forget(w *install.Warmpool) {
+	c.service.remove(w)
+	c.replicas = slices.DeleteFunc(c.replicas, func(r *install.Warmpool) bool { return r == w })
+}
+
+// roll replaces a replica as a Deployment does: another first, and while it stops it is no endpoint any more.
+func (c *cluster) roll(t *testing.T, w *install.Warmpool) {
+	t.Helper()
+	c.start(t)
+	require.NoError(t, w.Stop())
+	c.forget(w)
+}
+
+// alive tells whether a replica's process still runs.
+func alive(w *install.Warmpool) bool { return syscall.Kill(w.PID(), 0) == nil }
+
+func metrics(ctx context.Context, w *install.Warmpool) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.MetricsURL, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(response.Body)
+	return string(text), errors.Join(err, response.Body.Close())
+}
+
+// leader is the replica that leads.
+func (c *cluster) leader(t *testing.T) *install.Warmpool {
+	t.Helper()
+	var found *install.Warmpool
+	eventually(t, "one leads", func() error {
+		for _, w := range c.replicas {
+			text, err := metrics(t.Context(), w)
+			if err != nil {
+				return err
+			}
+			if strings.Contains(text, "\nleader_election_master_status{name=\"warmpool\"} 1\n") {
+				found = w
+				return nil
+			}
+		}
+		return errors.New("nobody leads")
+	})
+	return found
+}
+
+// configurations are warmpool's two, as they are now.
+func (c *cluster) configurations(ctx context.Context) (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration, error) {
+	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
+	key := client.ObjectKey{Name: "warmpool"}
+	return mutating, validating, errors.Join(c.admin.Get(ctx, key, mutating), c.admin.Get(ctx, key, validating))
+}
+
+// setBundle writes caBundle of all webhooks, as somebody who is not warmpool.
+func (c *cluster) setBundle(t *testing.T, bundle []byte) {
+	t.Helper()
+	eventually(t, "caBundle is written", func() error {
+		mutating, validating, err := c.configurations(t.Context())
+		if err != nil {
+			return err
+		}
+		for i := range mutating.Webhooks {
+			mutating.Webhooks[i].ClientConfig.CABundle = bundle
+		}
+		for i := range validating.Webhooks {
+			validating.Webhooks[i].ClientConfig.CABundle = bundle
+		}
+		return errors.Join(c.admin.Update(t.Context(), mutating), c.admin.Update(t.Context(), validating))
+	})
+}
+
+// failClosed has pods that warmpool cannot be asked about refused: each failure shows.
+func (c *cluster) failClosed(t *testing.T) {
+	t.Helper()
+	eventually(t, "pods are refused without warmpool", func() error {
+		mutating, _, err := c.configurations(t.Context())
+		if err != nil {
+			return err
+		}
+		if mutating.Webhooks[0].Name != "pods.warmpool.sh" {
+			return fmt.Errorf("the first webhook is %s", mutating.Webhooks[0].Name)
+		}
+		mutating.Webhooks[0].FailurePolicy = new(admissionv1.Fail)
+		return c.admin.Update(t.Context(), mutating)
+	})
+}
+
+// checkLogs looks for what must not be in a replica's log after all that was done to it.
+func (c *cluster) checkLogs(t *testing.T) {
+	t.Helper()
+	for _, w := range c.replicas {
+		log, err := os.ReadFile(w.Log)
+		require.NoError(t, err)
+		assert.NotRegexp(t, `forbidden|panic|DATA RACE`, string(log))
+	}
+}

@@ -1,0 +1,30 @@
+// Package faults_test proves what becomes of pods while something fails: warmpool, its certificates, its configuration,
+// the API server. What is measured is in docs/reliability.md.
+package faults_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+const (
+	limit = 90 * time.Second // for anything that is waited for
+	step  = 50 * time.Millisecond
+)
+
+var (
+	long   = flag.Bool("long", false, "try all faults, and for as long as they last; else some, shortly")
+	update = flag.Bool("update", false, "write the figures to docs/reliability.md; implies -long")
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	flag.Parse()
+	*long = *long || *update
+	os.Exit(m.Run())
+}

@@ -1,0 +1,54 @@
+package faults_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var reportFile = filepath.Join("..", "..", "docs", "reliability.md")
+
+const reportHead = `# Reliability
+
+What becomes of Workspace pods while something fails. Made by ` + "`make reliability`" + `, not edited by hand.
+
+| Fault | Pods | Refused | Not placed | Longest gap, s | Recovered after, s | |
+|---|--:|--:|--:|--:|--:|---|
+`
+
+const reportFoot = `
+- **How.** A real API server, 2 replicas as they ship, 20 pods a second that need a GPU. The replicas are processes behind a
+  stand-in for the Service: new connections go to those that are ready (asked each 0.2 s), connections that exist stay. For this
+  table the pods' webhook has ` + "`failurePolicy: Fail`" + `; as it ships (` + "`Ignore`" + `) a pod that is refused here is created and not placed.
+- **Columns.** *Refused* and *Not placed* count what the API server answered; *Longest gap* is between two pods that were placed;
+  *Recovered after* is from the fault to the first placed pod after the last that was not. All on a shared machine with 2 cores: times
+  are upper bounds, counts are not better elsewhere.
+- **Killed.** The API server asks a webhook once. What is under way on the connection that breaks is lost, and so is what finds a dead
+  replica before its endpoint is gone: with 2 replicas about one pod for each API server and kill, with more replicas fewer, and with
+  ` + "`Fail`" + ` the ReplicaSet makes another at once. A stop that is announced (a rollout, a drained node) loses nothing.
+- **` + "`caBundle`" + `.** While it is wiped the API server trusts nobody; warmpool writes it again when it hears of it.
+- **CRDs.** Pods are placed without NodePools, by the pool's label and devices of the configuration. A taint that only the NodePool
+  declares is unknown until it is back: list it in the pool's ` + "`nodeTaints`" + ` if pods must tolerate it even then.
+`
+
+func writeReport(t *testing.T, rows []row) {
+	t.Helper()
+	var table strings.Builder
+	for _, r := range rows {
+		table.WriteString(r.String() + "\n")
+	}
+	require.NoError(t, os.WriteFile(reportFile, []byte(reportHead+table.String()+reportFoot), 0o644))
+}
+
+// The report tells of every fault that is tried.
+func TestReport(t *testing.T) {
+	text, err := os.ReadFile(reportFile)
+	require.NoError(t, err)
+	for _, f := range append(embeddedFaults, (&files{}).faults(true)...) {
+		assert.Contains(t, string(text), "| "+f.name+" |")
+	}
+}

@@ -42,6 +42,14 @@ func (o offer) sets(r corev1.NodeSelectorRequirement) bool {
 		satisfiable(r.Key, own, []corev1.NodeSelectorRequirement{r})
 }
 
+// Grants tells whether nodes of the NodePool can carry the label with the value because the NodePool mentions it, and
+// whether it lists the value rather than leave it to the pods that ask for one.
+func Grants(np *cluster.NodePool, key, value string) (can, lists bool) {
+	o, asked := offerOf(np), in(key, value)
+	own, mentioned := o.byKey[key]
+	return mentioned && satisfiable(key, own, []corev1.NodeSelectorRequirement{asked}), o.sets(asked)
+}
+
 // admits tells whether a node of the offer can satisfy all requirements; if not, key is the first label by name that
 // excludes it. It costs the offer's labels times the requirements, however many there are of one label.
 func (o offer) admits(requirements []corev1.NodeSelectorRequirement) (key string, ok bool) {

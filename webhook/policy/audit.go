@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,6 +19,7 @@ type Audit struct {
 	config *config.WarmPoolConfiguration
 	pools  *placement.Pools
 	sizes  *sizing.Sizes
+	now    time.Time
 
 	// placeholders are all placeholder Deployments, workspaces the pods of Workspaces that have not ended, in the order of
 	// their keys.
@@ -57,7 +59,7 @@ func (e *Evaluator) Audit() (findings []Finding, objects int) {
 }
 
 func (e *Evaluator) audit() *Audit {
-	a := &Audit{facts: e.facts, config: e.config, pools: e.pools, sizes: e.sizes}
+	a := &Audit{facts: e.facts, config: e.config, pools: e.pools, sizes: e.sizes, now: e.now}
 	for _, d := range e.facts.Deployments.All() {
 		if e.IsPlaceholder(d) {
 			a.placeholders = append(a.placeholders, e.Placeholder(d, d.Namespace))
@@ -98,6 +100,22 @@ func (a *Audit) nodePools() []poolNodePool {
 		}
 	}
 	return found
+}
+
+// eachNodePool gathers what is found about each NodePool of the pools. One that could not be read in full is not
+// verified; those that are missing are nodepool-ready's.
+func (a *Audit) eachNodePool(judge func(poolNodePool) []Finding) []Finding {
+	var findings []Finding
+	for _, np := range a.nodePools() {
+		found := []Finding{notVerified(field.NewPath("spec"), np.Problem)}
+		if np.Problem == "" {
+			found = judge(np)
+		}
+		for _, f := range found {
+			findings = append(findings, f.about("NodePool", "", np.Name, np.pool))
+		}
+	}
+	return findings
 }
 
 // nodes are the nodes that carry the pool's label, in the order of their names.

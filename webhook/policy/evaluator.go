@@ -25,13 +25,14 @@ type Evaluator struct {
 	sizes      *sizing.Sizes
 	workspaces labels.Selector
 	exemptions []config.Exemption
+	now        time.Time
 	// sources of the images to pre-pull, by pool name; empty while the templates are not known.
 	sources map[string][]prepull.Source
 	// actions by pool name (empty: no pool), in the order of the table.
 	actions map[string][]config.Action
 }
 
-// New makes an Evaluator. now decides which exemptions apply. The error names what is wrong with the configuration;
+// New makes an Evaluator. now decides which exemptions apply and which certificates are near their end. The error names what is wrong with the configuration;
 // a validated one gives none.
 func New(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, now time.Time) (*Evaluator, error) {
 	return NewWithSizes(cfg, facts, sizing.NewTracker(cfg).Update(facts), now)
@@ -44,7 +45,7 @@ func NewWithSizes(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, si
 		return nil, fmt.Errorf("workspaces.selector: %w", err)
 	}
 	e := &Evaluator{
-		config: cfg, facts: facts, sizes: sizes, workspaces: selector,
+		config: cfg, facts: facts, sizes: sizes, workspaces: selector, now: now,
 		pools:   placement.Compile(cfg, facts, func(pool string) []corev1.Taint { return sizes.Pool(pool).Taints }),
 		actions: make(map[string][]config.Action, len(cfg.Pools)+1),
 		sources: make(map[string][]prepull.Source, len(cfg.Pools)),

@@ -31,6 +31,8 @@ var table = []*Rule{
 	workspacePriority,
 	workspaceClaims,
 
+	nodePoolReady,
+	nodePoolLabel,
 	nodePoolConsolidation,
 }
 

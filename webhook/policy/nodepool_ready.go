@@ -1,0 +1,108 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
+)
+
+// Applies to: NodePools of the pools, and the node classes that they refer to.
+// Requires: both exist, and neither is known not to be Ready.
+// Why: Karpenter starts nodes for Ready NodePools only; placeholders stay Pending, and their events name no reason.
+var nodePoolReady = &Rule{
+	ID:        "nodepool-ready",
+	Summary:   "The NodePool and its node class exist and are Ready: Karpenter starts no node for others.",
+	Fix:       "Correct what the message names; kubectl describe shows all conditions.",
+	Subject:   NodePool,
+	Action:    config.Audit,
+	Severity:  SeverityError,
+	AuditOnly: true,
+	around:    checkNodePoolsReady,
+}
+
+func checkNodePoolsReady(a *Audit) []Finding {
+	findings := missingNodePools(a)
+	return append(findings, a.eachNodePool(func(np poolNodePool) []Finding {
+		findings := nodeClassFindings(a, np.NodePool)
+		return append(findings, readyFindings(field.NewPath("status", "conditions"), "NodePool "+np.Name, np.Ready)...)
+	})...)
+}
+
+// missingNodePools are those that the configuration names and nobody has, or nobody can read.
+func missingNodePools(a *Audit) []Finding {
+	var findings []Finding
+	for _, pool := range a.pools.All() {
+		if len(pool.Config.NodePools) == 0 {
+			continue
+		}
+		if unread := unread("NodePools", a.facts.NodePools); unread != nil {
+			return unread
+		}
+		for _, name := range pool.Config.NodePools {
+			if a.facts.NodePools.Get(name) == nil {
+				findings = append(findings, missingNodePool(a, pool, name).about("NodePool", "", name, pool.Config.Name))
+			}
+		}
+	}
+	return findings
+}
+
+func missingNodePool(a *Audit, pool *placement.Pool, name string) Finding {
+	path := field.NewPath("metadata", "name")
+	if reason := a.facts.NodePools.Malformed(name); reason != "" {
+		return notVerified(path, reason)
+	}
+	message := fmt.Sprintf("the NodePool does not exist: it starts no node for pool %s", pool.Config.Name)
+	var others []string
+	for other := range a.facts.NodePools.All() {
+		others = append(others, other)
+	}
+	if len(others) > 0 {
+		message += "; NodePools are " + clip(strings.Join(others, ", "))
+	}
+	return invalid(path, name, message).withFix("Create the NodePool, or correct nodePools in the configuration.")
+}
+
+func nodeClassFindings(a *Audit, np *cluster.NodePool) []Finding {
+	path := field.NewPath("spec", "template", "spec", "nodeClassRef")
+	ref := np.NodeClass
+	if ref.Name == "" {
+		return []Finding{required(path, "without a node class Karpenter cannot tell which machines to start").
+			withFix("Set group, kind and name of an existing node class.")}
+	}
+	classes := a.facts.NodeClasses
+	what := fmt.Sprintf("%s %s", ref.Kind, ref.Name)
+	switch class, malformed := classes.Get(ref.Key()), classes.Malformed(ref.Key()); {
+	case !classes.Known():
+		return []Finding{notVerified(path, what+": "+classes.Reason())}
+	case malformed != "":
+		return []Finding{notVerified(path, what+": "+malformed)}
+	case class == nil:
+		return []Finding{invalid(path.Child("name"), ref.Name, fmt.Sprintf("%s (%s) does not exist: Karpenter starts no node", what, ref.Group)).
+			withFix("Create the node class, or correct the nodeClassRef.")}
+	default:
+		return readyFindings(path.Child("name"), what, class.Ready)
+	}
+}
+
+// readyFindings judge a condition Ready. Without one, as in files, nothing is known, and nothing said.
+func readyFindings(path *field.Path, what string, ready *cluster.Condition) []Finding {
+	if ready == nil || ready.Status == corev1.ConditionTrue {
+		return nil
+	}
+	why := clip(strings.Trim(ready.Reason+": "+ready.Message, ": "))
+	if why == "" {
+		why = "Karpenter gives no reason"
+	}
+	if ready.Status == corev1.ConditionFalse {
+		return []Finding{invalid(path, ready.Status, fmt.Sprintf("%s is not Ready (%s): Karpenter starts no node", what, why))}
+	}
+	return []Finding{invalid(path, ready.Status, fmt.Sprintf("it is not known yet whether %s is Ready (%s): until then Karpenter starts no node", what, why)).
+		milder(SeverityInfo)}
+}

@@ -55,7 +55,7 @@ func (r *Reader) follow(ctx context.Context, c *custom) {
 		return
 	}
 	if version == "" {
-		reason := fmt.Sprintf("no %s CRD (%s) in the cluster", c.kind.Kind, c.kind.Group)
+		reason := noCRD(c.kind)
 		r.log.Info(reason)
 		c.reset(reason, true)
 		c.asked, c.problem = true, ""
@@ -69,6 +69,10 @@ func (r *Reader) follow(ctx context.Context, c *custom) {
 	}
 	r.log.Info("watching", "kind", c.kind.Kind, "group", c.kind.Group, "version", version)
 	c.asked, c.version, c.stop, c.problem = true, version, stop, ""
+}
+
+func noCRD(kind schema.GroupKind) string {
+	return fmt.Sprintf("no %s CRD (%s) in the cluster", kind.Kind, kind.Group)
 }
 
 func (r *Reader) unwatch(ctx context.Context, c *custom) error {

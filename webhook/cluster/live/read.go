@@ -4,50 +4,86 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/webhook/cluster"
 )
 
-// readTimeout bounds Read: a cluster that cannot be listed in this time is not readable for this user.
-const readTimeout = 30 * time.Second
+// requestTimeout bounds each request: a page of 500 objects takes seconds at most.
+const requestTimeout = 30 * time.Second
 
-// Read takes one Snapshot of a cluster, for commands that look once. candidate is CacheOptions'. What was last seen of
-// pools is not in it: lastseen.Read reads that. The error says that the cluster cannot be reached, or that it could not
-// be listed in 30 seconds.
-func Read(ctx context.Context, config *rest.Config, candidate func(*appsv1.Deployment) bool) (*cluster.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	client, err := discovery.NewDiscoveryClientForConfig(config)
+// Reading reads a cluster once, kind by kind and in pages, for commands that look once. What this user may not read, or
+// what fails, is not known, and the rest is read.
+type Reading struct {
+	client     client.Client
+	progress   func(what string)
+	unreadable []string
+}
+
+// NewReading connects to a cluster. progress, if not nil, is told the kind that is read next. The error says that the
+// cluster cannot be reached.
+func NewReading(config *rest.Config, progress func(what string)) (*Reading, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, 0 // one request at a time; the API server's own limits hold
+	if config.Timeout == 0 {
+		config.Timeout = requestTimeout
+	}
+	server, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make discovery client: %w", err)
 	}
-	if _, err := client.ServerVersion(); err != nil {
+	if _, err := server.ServerVersion(); err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)
 	}
-	r := newReader(klog.Background().V(1))
-	r.discovery = client
-	if r.cache, err = cache.New(config, CacheOptions("", "", candidate)); err != nil {
-		return nil, fmt.Errorf("make cache: %w", err)
+	r := &Reading{progress: progress}
+	if progress == nil {
+		r.progress = func(string) {}
 	}
-	done := make(chan error, 2)
-	go func() { done <- r.cache.Start(ctx) }()
-	go func() { done <- r.Start(ctx) }()
-	defer func() { cancel(); _, _ = <-done, <-done }() // it was stopped, nothing failed
-	for {
-		select {
-		case <-time.After(10 * time.Millisecond):
-			if r.Synced() {
-				return r.Snapshot(), nil
-			}
-		case <-ctx.Done():
-			return nil, errors.New("the cluster could not be listed in 30 s; may this user list nodes, namespaces, limitranges, deployments, daemonsets, runtimeclasses, priorityclasses, nodepools, nodeclaims and workspacetemplates?")
-		}
+	if r.client, err = client.New(config, client.Options{}); err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
 	}
+	return r, nil
+}
+
+// Unreadable says what could not be read, one clause each, in the order of reading.
+func (r *Reading) Unreadable() []string { return r.unreadable }
+
+// Snapshot reads what admission goes by; what only audits look at and what was last seen of pools is not in it.
+// candidate is CacheOptions'.
+func (r *Reading) Snapshot(ctx context.Context, candidate func(*appsv1.Deployment) bool) *cluster.Snapshot {
+	return &cluster.Snapshot{
+		Nodes:           list(ctx, r, &corev1.NodeList{}, everywhere, stripNode, as[corev1.Node]),
+		Namespaces:      list(ctx, r, &corev1.NamespaceList{}, everywhere, stripNamespace, as[corev1.Namespace]),
+		LimitRanges:     list(ctx, r, &corev1.LimitRangeList{}, everywhere, strip, as[corev1.LimitRange]),
+		Deployments:     list(ctx, r, &appsv1.DeploymentList{}, everywhere, stripDeployments(candidate), placeholderCandidate),
+		DaemonSets:      list(ctx, r, &appsv1.DaemonSetList{}, everywhere, stripDaemonSet, as[appsv1.DaemonSet]),
+		RuntimeClasses:  list(ctx, r, &nodev1.RuntimeClassList{}, everywhere, strip, as[nodev1.RuntimeClass]),
+		PriorityClasses: list(ctx, r, &schedulingv1.PriorityClassList{}, everywhere, strip, as[schedulingv1.PriorityClass]),
+		NodePools:       listCustom(ctx, r, cluster.NodePoolGroupKind, cluster.Unknown[cluster.NodePool](noCRD(cluster.NodePoolGroupKind)), cluster.NodePoolFrom),
+		NodeClaims:      listCustom(ctx, r, cluster.NodeClaimGroupKind, cluster.Unknown[cluster.NodeClaim](noCRD(cluster.NodeClaimGroupKind)), cluster.NodeClaimFrom),
+		Templates:       listCustom(ctx, r, cluster.WorkspaceTemplateGroupKind, cluster.Unknown[cluster.WorkspaceTemplate](noCRD(cluster.WorkspaceTemplateGroupKind)), cluster.WorkspaceTemplateFrom),
+	}
+}
+
+// Read takes one Snapshot of a cluster as Reading.Snapshot does, for commands that need all of it. What was last seen of
+// pools is not in it: lastseen.Read reads that. The error says that the cluster cannot be reached, or what cannot be read.
+func Read(ctx context.Context, config *rest.Config, candidate func(*appsv1.Deployment) bool) (*cluster.Snapshot, error) {
+	r, err := NewReading(config, nil)
+	if err != nil {
+		return nil, err
+	}
+	facts := r.Snapshot(ctx, candidate)
+	if len(r.unreadable) > 0 {
+		return nil, errors.New(strings.Join(r.unreadable, "; "))
+	}
+	return facts, nil
 }

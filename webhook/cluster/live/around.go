@@ -1,0 +1,220 @@
+package live
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/webhook/cluster"
+)
+
+// Scope says what an audit looks at.
+type Scope struct {
+	// Workspaces selects the pods of Workspaces.
+	Workspaces labels.Selector
+	// IsPlaceholder tells the placeholder Deployments, in whose namespaces more is read.
+	IsPlaceholder func(*appsv1.Deployment) bool
+	// Webhooks is the name of warmpool's own webhook configurations.
+	Webhooks string
+}
+
+// maxNamespaces is up to where namespaces are asked one by one; beyond it one question for all costs less.
+const maxNamespaces = 50
+
+// Around reads what only an audit looks at, as far as the facts call for it. The number of requests depends on the
+// namespaces with placeholders, the CPAs and the kinds of node classes, and on the number of pods only by their pages.
+func (r *Reading) Around(ctx context.Context, facts *cluster.Snapshot, scope Scope) cluster.Around {
+	scalers := scalersOf(facts.Deployments)
+	here := query{namespaces: namespacesOf(facts.Deployments, scope.IsPlaceholder, scalers)}
+	around := cluster.Around{
+		Pods:    r.pods(ctx, here, scope.Workspaces),
+		Events:  list(ctx, r, &eventsv1.EventList{}, here, strip, as[eventsv1.Event]),
+		Budgets: list(ctx, r, &policyv1.PodDisruptionBudgetList{}, here, strip, as[policyv1.PodDisruptionBudget]),
+
+		ConfigMaps:         get[corev1.ConfigMap](ctx, r, configMapsOf(scalers)),
+		MutatingWebhooks:   get[admissionregistrationv1.MutatingWebhookConfiguration](ctx, r, []client.ObjectKey{{Name: scope.Webhooks}}),
+		ValidatingWebhooks: get[admissionregistrationv1.ValidatingWebhookConfiguration](ctx, r, []client.ObjectKey{{Name: scope.Webhooks}}),
+
+		NodeClasses:     r.nodeClasses(ctx, facts.NodePools),
+		CapacityBuffers: listCustom(ctx, r, cluster.CapacityBufferGroupKind, cluster.Known[cluster.CapacityBuffer](nil), cluster.CapacityBufferFrom),
+		WorkloadPriorityClasses: listCustom(ctx, r, cluster.WorkloadPriorityClassGroupKind,
+			cluster.Known[cluster.WorkloadPriorityClass](nil), cluster.WorkloadPriorityClassFrom),
+
+		// Nobody asks for them where there is no CPA, and no claim.
+		Roles: cluster.Known[rbacv1.Role](nil), RoleBindings: cluster.Known[rbacv1.RoleBinding](nil),
+		ClusterRoles: cluster.Known[rbacv1.ClusterRole](nil), ClusterRoleBindings: cluster.Known[rbacv1.ClusterRoleBinding](nil),
+		Volumes: cluster.Known[corev1.PersistentVolume](nil), Claims: cluster.Known[corev1.PersistentVolumeClaim](nil),
+	}
+	if len(scalers) > 0 {
+		around.Roles = list(ctx, r, &rbacv1.RoleList{}, here, strip, as[rbacv1.Role])
+		around.RoleBindings = list(ctx, r, &rbacv1.RoleBindingList{}, here, strip, as[rbacv1.RoleBinding])
+		around.ClusterRoles = list(ctx, r, &rbacv1.ClusterRoleList{}, everywhere, strip, as[rbacv1.ClusterRole])
+		around.ClusterRoleBindings = list(ctx, r, &rbacv1.ClusterRoleBindingList{}, everywhere, strip, as[rbacv1.ClusterRoleBinding])
+	}
+	if claimed := claimingNamespaces(around.Pods, scope.Workspaces); len(claimed) > 0 {
+		around.Claims = list(ctx, r, &corev1.PersistentVolumeClaimList{}, query{namespaces: fewOrAll(claimed)}, strip, as[corev1.PersistentVolumeClaim])
+		around.Volumes = list(ctx, r, &corev1.PersistentVolumeList{}, everywhere, strip, as[corev1.PersistentVolume])
+	}
+	return around
+}
+
+// pods are those of Workspaces anywhere, and all in the namespaces of placeholders.
+func (r *Reading) pods(ctx context.Context, here query, workspaces labels.Selector) cluster.Facts[corev1.Pod] {
+	pods := list(ctx, r, &corev1.PodList{}, query{selector: workspaces}, strip, as[corev1.Pod])
+	if !pods.Known() {
+		return pods
+	}
+	placeholders := list(ctx, r, &corev1.PodList{}, here, strip, as[corev1.Pod])
+	if !placeholders.Known() {
+		return placeholders
+	}
+	return pods.With(maps.Collect(placeholders.All()))
+}
+
+// nodeClasses reads those that NodePools refer to; a kind that the cluster does not have has none.
+func (r *Reading) nodeClasses(ctx context.Context, nodePools cluster.Facts[cluster.NodePool]) cluster.Facts[cluster.NodeClass] {
+	refs := map[string]cluster.NodeClassRef{}
+	for _, pool := range nodePools.All() {
+		if pool.NodeClass.Name != "" && pool.NodeClass.Kind != "" {
+			refs[pool.NodeClass.Key()] = pool.NodeClass
+		}
+	}
+	classes, malformed := map[string]*cluster.NodeClass{}, map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(refs)) {
+		ref := refs[key]
+		kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
+		object, err := r.custom(ctx, kind, ref.Name)
+		switch {
+		case err != nil:
+			return cluster.Unknown[cluster.NodeClass](r.note("get", kind.String()+" "+ref.Name, "", err))
+		case object == nil:
+			continue
+		}
+		class, err := cluster.NodeClassFrom(kind, object.Object)
+		if err != nil {
+			malformed[key] = err.Error()
+			continue
+		}
+		classes[key] = class
+	}
+	return cluster.Known(classes).WithMalformed(malformed)
+}
+
+// custom reads a cluster-scoped object of a kind whose version discovery tells; nil when there is none.
+func (r *Reading) custom(ctx context.Context, kind schema.GroupKind, name string) (*unstructured.Unstructured, error) {
+	r.progress(kind.String())
+	mapping, err := r.client.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(mapping.GroupVersionKind)
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	return object, nil
+}
+
+// scaler is a Deployment that runs a Cluster Proportional Autoscaler, and where it reads its parameters.
+type scaler struct {
+	namespace string
+	configMap client.ObjectKey
+}
+
+// scalersOf are the Deployments whose arguments name a target and a ConfigMap.
+func scalersOf(deployments cluster.Facts[appsv1.Deployment]) []scaler {
+	var found []scaler
+	for _, d := range deployments.All() {
+		for i := range d.Spec.Template.Spec.Containers {
+			c := &d.Spec.Template.Spec.Containers[i]
+			words := slices.Concat(c.Command, c.Args)
+			configMap, isScaler := argument(words, "configmap")
+			if _, hasTarget := argument(words, "target"); !isScaler || !hasTarget || configMap == "" {
+				continue
+			}
+			namespace, ok := argument(words, "namespace")
+			if !ok || strings.Contains(namespace, "$(") {
+				namespace = d.Namespace // as the downward API says, as a rule
+			}
+			found = append(found, scaler{d.Namespace, client.ObjectKey{Namespace: namespace, Name: configMap}})
+		}
+	}
+	return found
+}
+
+// argument finds --name=value or --name value; one dash will do.
+func argument(words []string, name string) (string, bool) {
+	for i, word := range words {
+		flag, value, joined := strings.Cut(word, "=")
+		if strings.TrimLeft(flag, "-") != name || !strings.HasPrefix(flag, "-") {
+			continue
+		}
+		if !joined && i+1 < len(words) {
+			value = words[i+1]
+		}
+		return value, true
+	}
+	return "", false
+}
+
+func configMapsOf(scalers []scaler) []client.ObjectKey {
+	keys := map[client.ObjectKey]bool{}
+	for _, s := range scalers {
+		keys[s.configMap] = true
+	}
+	return slices.SortedFunc(maps.Keys(keys), func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// namespacesOf are those with placeholders, and of their CPAs and the ConfigMaps of these.
+func namespacesOf(deployments cluster.Facts[appsv1.Deployment], isPlaceholder func(*appsv1.Deployment) bool, scalers []scaler) []string {
+	names := map[string]bool{}
+	for _, d := range deployments.All() {
+		if isPlaceholder(d) {
+			names[d.Namespace] = true
+		}
+	}
+	for _, s := range scalers {
+		names[s.namespace], names[s.configMap.Namespace] = true, true
+	}
+	return fewOrAll(names)
+}
+
+// claimingNamespaces are those in which pods of Workspaces use claims.
+func claimingNamespaces(pods cluster.Facts[corev1.Pod], workspaces labels.Selector) map[string]bool {
+	names := map[string]bool{}
+	for _, pod := range pods.All() {
+		uses := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
+		if uses && workspaces.Matches(labels.Set(pod.Labels)) {
+			names[pod.Namespace] = true
+		}
+	}
+	return names
+}
+
+// fewOrAll are the namespaces, sorted, never nil; all, as one, where they are many.
+func fewOrAll(names map[string]bool) []string {
+	if len(names) > maxNamespaces {
+		return []string{""}
+	}
+	return append([]string{}, slices.Sorted(maps.Keys(names))...)
+}

@@ -24,6 +24,8 @@ type Audit struct {
 	// placeholders are all placeholder Deployments, workspaces the pods of Workspaces that have not ended, in the order of
 	// their keys.
 	placeholders, workspaces []*Object
+
+	podsOf map[string][]*corev1.Pod // by the Deployment's key; see pods
 }
 
 // Audit judges every placeholder, every Workspace pod and what is around them. Findings come in the order of the table
@@ -66,8 +68,7 @@ func (e *Evaluator) audit() *Audit {
 		}
 	}
 	for _, pod := range e.facts.Pods.All() {
-		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
-		if !ended && e.IsWorkspace(pod.Labels) {
+		if !ended(pod) && e.IsWorkspace(pod.Labels) {
 			a.workspaces = append(a.workspaces, e.Pod(pod, pod.Namespace))
 		}
 	}
@@ -83,6 +84,36 @@ func (a *Audit) of(pool string) []*Object {
 		}
 	}
 	return found
+}
+
+// ofTemplates are the findings about the WorkspaceTemplates that pools list, each judged once, in the order of the
+// configuration. Those that do not exist are the placeholders' fault.
+func (a *Audit) ofTemplates(judge func(*cluster.WorkspaceTemplate) (f Finding, found bool)) []Finding {
+	var findings []Finding
+	seen := map[config.TemplateRef]bool{}
+	for _, pool := range a.pools.All() {
+		for _, ref := range pool.Config.Templates {
+			if len(seen) == 0 {
+				findings = unread("WorkspaceTemplates", a.facts.Templates)
+			}
+			if seen[ref] {
+				continue
+			}
+			seen[ref] = true
+			key := ref.Namespace + "/" + ref.Name
+			var f Finding
+			found := false
+			if template := a.facts.Templates.Get(key); template != nil {
+				f, found = judge(template)
+			} else if reason := a.facts.Templates.Malformed(key); reason != "" {
+				f, found = notVerified(field.NewPath("spec"), reason), true
+			}
+			if found {
+				findings = append(findings, f.about("WorkspaceTemplate", ref.Namespace, ref.Name, pool.Config.Name))
+			}
+		}
+	}
+	return findings
 }
 
 // poolNodePool is a NodePool of a pool.

@@ -34,6 +34,9 @@ var table = []*Rule{
 	nodePoolReady,
 	nodePoolLabel,
 	nodePoolConsolidation,
+	templatePool,
+	templateImageTag,
+	templateIdleShutdown,
 }
 
 // Rules are all rules in the order of the table.

@@ -1,0 +1,87 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"warmpool.sh/webhook/prepull"
+)
+
+// ended tells that a pod holds nothing any more, or is about to let go of it.
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
+}
+
+// pods are the pods of a placeholder that have not ended, oldest first.
+func (a *Audit) pods(o *Object) []*corev1.Pod {
+	if a.podsOf == nil {
+		a.podsOf = a.findPods()
+	}
+	return a.podsOf[o.Namespace+"/"+o.Name]
+}
+
+func (a *Audit) findPods() map[string][]*corev1.Pod {
+	found := map[string][]*corev1.Pod{}
+	for _, pod := range a.facts.Pods.All() {
+		if !ended(pod) {
+			for _, name := range a.deploymentsOf(pod) {
+				key := pod.Namespace + "/" + name
+				found[key] = append(found[key], pod)
+			}
+		}
+	}
+	for _, pods := range found {
+		slices.SortStableFunc(pods, func(x, y *corev1.Pod) int { return x.CreationTimestamp.Compare(y.CreationTimestamp.Time) })
+	}
+	return found
+}
+
+// deploymentsOf are the names of the Deployments that a pod belongs to: the one whose ReplicaSet controls it, else the
+// placeholders that select it.
+func (a *Audit) deploymentsOf(pod *corev1.Pod) []string {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		// A ReplicaSet is called as its Deployment and a hash without dashes.
+		if i := strings.LastIndexByte(owner.Name, '-'); i > 0 && owner.Kind == "ReplicaSet" {
+			return []string{owner.Name[:i]}
+		}
+		return nil
+	}
+	var names []string
+	for _, o := range a.placeholders {
+		selector, err := metav1.LabelSelectorAsSelector(o.Deployment.Spec.Selector)
+		if err == nil && o.Namespace == pod.Namespace && selector.Matches(labels.Set(pod.Labels)) {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+// warm tells that a pod holds its node and that the images to pre-pull are there.
+func warm(pod *corev1.Pod) bool {
+	if pod.Status.Phase == corev1.PodRunning {
+		return true // all init containers are done
+	}
+	waiting := 0
+	for i := range pod.Spec.InitContainers {
+		if prepull.Owns(pod.Spec.InitContainers[i].Name) {
+			waiting++
+		}
+	}
+	pulls := waiting > 0
+	for i := range pod.Status.InitContainerStatuses {
+		if status := &pod.Status.InitContainerStatuses[i]; prepull.Owns(status.Name) && wasStarted(status) {
+			waiting--
+		}
+	}
+	return pulls && waiting <= 0 && pod.Spec.NodeName != ""
+}
+
+// wasStarted tells that a container ended, or could not be started for its command: its image is on the node.
+func wasStarted(status *corev1.ContainerStatus) bool {
+	return status.State.Terminated != nil || status.LastTerminationState.Terminated != nil ||
+		status.State.Waiting != nil && status.State.Waiting.Reason == "RunContainerError"
+}

@@ -24,6 +24,8 @@ type Audit struct {
 	// placeholders are all placeholder Deployments, workspaces the pods of Workspaces that have not ended, in the order of
 	// their keys.
 	placeholders, workspaces []*Object
+	// autoscalers are the CPAs that scale placeholders, or mean to.
+	autoscalers []*autoscaler
 
 	podsOf map[string][]*corev1.Pod // by the Deployment's key; see pods
 }
@@ -72,6 +74,7 @@ func (e *Evaluator) audit() *Audit {
 			a.workspaces = append(a.workspaces, e.Pod(pod, pod.Namespace))
 		}
 	}
+	a.autoscalers = a.findAutoscalers()
 	return a
 }
 

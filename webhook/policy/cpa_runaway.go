@@ -1,0 +1,163 @@
+package policy
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/sizing"
+)
+
+// Applies to: Cluster Proportional Autoscalers (CPA) that count the nodes of the pool whose placeholders they scale.
+// Requires: nodesPerReplica > 1, coresPerReplica > the cores of a node, a ladder that does not climb by its own steps.
+// Why: a placeholder holds a node of its own, which CPA counts like any other. Where that node calls for one more
+// placeholder, the pool grows by itself, up to max or without end.
+var cpaRunaway = &Rule{
+	ID:        "cpa-runaway",
+	Summary:   "A warm node does not call for the next one: nodesPerReplica > 1, coresPerReplica > the cores of a node.",
+	Fix:       "Raise the ratio: nodesPerReplica to 2 or more, coresPerReplica to twice the cores of the pool's largest node or more.",
+	Subject:   ProportionalScaler,
+	Action:    config.Audit,
+	Severity:  SeverityError,
+	AuditOnly: true,
+	around: func(a *Audit) []Finding {
+		return a.eachAutoscaler(func(s *autoscaler) []Finding { return checkCPARunaway(a, s) })
+	},
+}
+
+// mostForOne is how many warm nodes one other node may call for before a ratio is as good as none.
+const mostForOne = 10
+
+func checkCPARunaway(a *Audit, s *autoscaler) []Finding {
+	selector, err := labels.Parse(s.flags["nodelabels"])
+	switch {
+	case s.params.unknown != "":
+		return []Finding{notVerified(s.args, "CPA's parameters: "+s.params.unknown)}
+	case s.params.autoscalerParams == nil || err != nil || s.pool == nil:
+		return nil // cpa-config, cpa-target or placeholder-pool speak
+	case s.pool.Static || s.pool.Config.Autoscaler == config.NoAutoscaler:
+		return nil // nobody starts nodes for placeholders
+	case len(selectedValues(selector, s.pool)) == 0:
+		return nil // it does not count them; cpa-scope speaks
+	}
+	others := max(a.otherNodes(s, selector), 1) // one Workspace is enough to set it off
+	cores, shape := a.largestNode(s)
+	if s.params.Ladder != nil {
+		return s.ladderRunaway(others, cores)
+	}
+	return s.linearRunaway(*s.params.Linear, others, cores, shape, a.sizes.Pool(s.poolName()).Unknown)
+}
+
+func (s *autoscaler) linearRunaway(l sizing.Linear, others int, cores float64, shape, unknown string) []Finding {
+	if l.Max != 0 && l.Max <= max(l.Min, 1) && (l.Max > 1 || !l.PreventSinglePointFailure) {
+		return nil // a fixed count
+	}
+	ratio := fmt.Sprintf("nodesPerReplica %g", l.NodesPerReplica)
+	if calls := l.CoresPerReplica / cores; cores > 0 && l.CoresPerReplica > 0 && (l.NodesPerReplica == 0 || calls < l.NodesPerReplica) {
+		ratio = fmt.Sprintf("coresPerReplica %g on nodes of %g cores (%s)", l.CoresPerReplica, cores, shape)
+	}
+	settled, runaway := l.FixedPoint(others, cores)
+	_, atOnce := l.FixedPoint(0, cores)
+	trigger := ""
+	if !atOnce && s.pool.Config.Sizing.Mode == config.Coexist {
+		trigger = ", once Workspaces fill a node" // before, placeholders stand beside them
+	}
+	unbounded := l
+	unbounded.Max, unbounded.Min = 0, 0
+	forOne, _ := unbounded.FixedPoint(1, cores)
+	switch {
+	case runaway && l.Max == 0:
+		return []Finding{s.invalid(fmt.Sprintf("runaway, unbounded: with %s each warm node calls for another%s; there is no fixed point and no max", ratio, trigger))}
+	case runaway:
+		return []Finding{s.invalid(fmt.Sprintf("runaway up to max=%d: with %s each warm node calls for another%s; beside %s the count settles at %d", l.Max, ratio, trigger, otherNodes(others), settled))}
+	case l.CoresPerReplica > 0 && cores == 0:
+		return []Finding{notVerified(s.params.path, "coresPerReplica: "+unknown).about(s.params.object.Kind, s.params.object.Namespace, s.params.object.Name, s.poolName())}
+	case forOne > mostForOne:
+		return []Finding{s.invalid(fmt.Sprintf("%s calls for %d warm nodes for one other node; beside %s the count settles at %d", ratio, forOne, otherNodes(others), settled)).milder(SeverityWarning)}
+	}
+	return nil
+}
+
+// ladderRunaway follows a ladder from one other node on: its own steps must not carry it to the top.
+func (s *autoscaler) ladderRunaway(others int, cores float64) []Finding {
+	l := s.params.Ladder
+	if len(l.Cores) > 0 && cores == 0 {
+		return []Finding{notVerified(s.params.path, "coresToReplicas: the cores of the pool's nodes are not known").
+			about(s.params.object.Kind, s.params.object.Namespace, s.params.object.Name, s.poolName())}
+	}
+	first, forOne := l.replicas(1, cores), l.settled(1, cores)
+	if forOne <= first || forOne < l.most() {
+		return nil
+	}
+	return []Finding{s.invalid(fmt.Sprintf("runaway up to the last step: one node calls for %d placeholders, and their nodes for more, up to %d; beside %s the count settles at %d",
+		first, forOne, otherNodes(others), l.settled(others, cores))).withFix("Spread the steps: each should need more nodes than the replicas of the step before.")}
+}
+
+// settled is where the count of a ladder stays, coming from none, with so many other nodes and one for each replica.
+func (l *ladder) settled(others int, cores float64) int {
+	count := 0
+	for range len(l.Nodes) + len(l.Cores) + 1 { // no more steps to climb than there are
+		nodes := others + count
+		next := l.replicas(nodes, float64(nodes)*cores)
+		if next <= count {
+			break
+		}
+		count = next
+	}
+	return count
+}
+
+// most is the largest count of a ladder.
+func (l *ladder) most() int {
+	most := 0
+	for _, steps := range [][][2]int{l.Nodes, l.Cores} {
+		for _, step := range steps {
+			most = max(most, step[1])
+		}
+	}
+	return most
+}
+
+// largestNode are the cores of the largest type of nodes that a placeholder may land on; 0: not known.
+func (a *Audit) largestNode(s *autoscaler) (cores float64, shape string) {
+	for _, t := range s.targets {
+		if t.placeholder == nil {
+			continue
+		}
+		for _, sh := range a.sizes.Pool(s.poolName()).Shapes {
+			offer, known := sh.Offers[corev1.ResourceCPU]
+			if have := offer.Allocatable.AsApproximateFloat64(); known && have > cores && sh.Hosts(t.placeholder.Spec) {
+				cores, shape = have, sh.NameAmong(nil)
+			}
+		}
+	}
+	return cores, shape
+}
+
+func otherNodes(n int) string {
+	if n == 1 {
+		return "1 other node"
+	}
+	return fmt.Sprintf("%d other nodes", n)
+}
+
+// otherNodes is how many nodes CPA counts that no placeholder of its targets is on.
+func (a *Audit) otherNodes(s *autoscaler, selector labels.Selector) int {
+	held := map[string]bool{}
+	for _, t := range s.targets {
+		if t.placeholder != nil {
+			for _, pod := range a.pods(t.placeholder) {
+				held[pod.Spec.NodeName] = true
+			}
+		}
+	}
+	others := 0
+	for name, node := range a.facts.Nodes.All() {
+		if s.counts(node) && selector.Matches(labels.Set(node.Labels)) && !held[name] {
+			others++
+		}
+	}
+	return others
+}

@@ -59,17 +59,25 @@ func (s *surroundings) readFolder() (*config.WarmPoolConfiguration, *cluster.Sna
 	if err != nil {
 		return nil, nil, fmt.Errorf("read --cluster: %w", err)
 	}
+	if err := addLastSeen(facts, objects); err != nil {
+		return nil, nil, err
+	}
+	cfg, err := s.configFrom(func() ([]byte, error) { return configIn(objects) })
+	return cfg, facts, err
+}
+
+// addLastSeen adds what the folder says of nodes that are gone.
+func addLastSeen(facts *cluster.Snapshot, objects []manifest.Object) error {
 	for _, object := range objects {
 		if isOwnConfigMap(object, lastseen.Name) {
 			configMap, err := manifest.Typed[corev1.ConfigMap](object)
 			if err != nil {
-				return nil, nil, err
+				return err
 			}
 			facts.LastSeen = lastseen.Update(facts.LastSeen, configMap.Data)
 		}
 	}
-	cfg, err := s.configFrom(func() ([]byte, error) { return configIn(objects) })
-	return cfg, facts, err
+	return nil
 }
 
 func (s *surroundings) readLive(ctx context.Context) (*config.WarmPoolConfiguration, *cluster.Snapshot, error) {

@@ -12,7 +12,8 @@ func newCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		Use:   "warmpool",
 		Short: "Warm pools for notebook Workspaces: placed, sized and checked at admission",
 		Long: `warmpool places Workspace pods and placeholder Deployments in their warm pool and refuses placeholders that
-cannot work: as admission webhooks in a cluster (serve), and for manifests on the command line (admit, size).`,
+cannot work: as admission webhooks in a cluster (serve), and for manifests on the command line (admit, size). It checks
+whole clusters, live or as manifests (audit).`,
 		Args: cobra.NoArgs,
 		// With a run function, an unknown command is an error and not the help text.
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -20,6 +21,7 @@ cannot work: as admission webhooks in a cluster (serve), and for manifests on th
 	cmd.SetIn(in)
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)
-	cmd.AddCommand(newServeCommand(), newAdmitCommand(), newSizeCommand(), newRulesCommand(), newVersionCommand())
+	cmd.AddCommand(newServeCommand(), newAdmitCommand(), newAuditCommand(), newSizeCommand(), newRulesCommand(), newVersionCommand())
+	completeFlags(cmd)
 	return cmd
 }

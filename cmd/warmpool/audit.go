@@ -1,0 +1,173 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/component-base/version"
+
+	"warmpool.sh/webhook/audit"
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/policy"
+)
+
+type auditOptions struct {
+	surroundings
+	files      []string
+	output     string
+	failOn     string
+	pools      []string
+	rules      []string
+	severities []string
+	namespace  string
+	everywhere bool
+}
+
+// severities as options name them, worst first.
+var severities = []string{string(policy.SeverityError), string(policy.SeverityWarning), string(policy.SeverityInfo)}
+
+// failOnNothing is the value of --fail-on for audits that only report.
+const failOnNothing = "none"
+
+func newAuditCommand() *cobra.Command {
+	o := &auditOptions{surroundings: surroundings{kube: &genericclioptions.ConfigFlags{KubeConfig: new(string), Context: new(string)}}}
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Check a live cluster, or manifests, against every rule",
+		Long: `Audit asks every rule about the warm pools of a cluster: placeholders, Workspace pods, and what is around them.
+Without -f the cluster is the one that kubectl would use. With -f it is a folder of manifests, or files; nothing is
+contacted then. Nothing is changed anywhere.
+
+The configuration is --config, else the one that the cluster or folder holds, else pools are inferred from placeholders
+and NodePools, and the report says so.
+
+Exit codes: 0, nothing at or above --fail-on; 1, findings; 2, something could not be audited, or bad usage.`,
+		Example: `  # The cluster of the current context
+  warmpool audit
+
+  # Manifests before they are applied, as a rendered kustomization
+  kubectl kustomize . | warmpool audit -f -
+
+  # For code scanning, and for a program
+  warmpool audit -f manifests -o sarif >warmpool.sarif
+  warmpool audit --context prod --pool gpu --fail-on warning -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVarP(&o.files, "filename", "f", nil, "File, folder or - (standard input) to audit instead of a live cluster; may be repeated")
+	flags.StringVar(&o.configFile, "config", "", "File with the WarmPoolConfiguration (default: the one that the cluster holds, else pools are inferred)")
+	flags.StringVarP(&o.output, "output", "o", "table", "Output format: "+strings.Join(audit.Formats(), ", "))
+	flags.StringVar(&o.failOn, "fail-on", severities[0], "Exit with 1 for findings of this severity or worse: error, warning or none")
+	flags.StringSliceVar(&o.pools, "pool", nil, "Show only findings about this pool; may be repeated")
+	flags.StringSliceVar(&o.rules, "rule", nil, "Show only findings of this rule; may be repeated")
+	flags.StringSliceVar(&o.severities, "severity", nil, "Show only findings of this severity: error, warning or info; may be repeated")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "Show only findings about objects of this namespace")
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "Show findings about all namespaces and about objects without one (default)")
+	o.kube.AddFlags(flags)
+	return cmd
+}
+
+func (o *auditOptions) run(cmd *cobra.Command) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	found, err := o.readAudited(cmd)
+	if err != nil {
+		return err
+	}
+	warnExpired(found.config, cmd)
+	if err := o.checkPools(found.config); err != nil {
+		return err
+	}
+	evaluator, err := policy.New(found.config, found.facts, time.Now())
+	if err != nil {
+		return err
+	}
+	findings, objects := evaluator.Audit()
+	report := audit.New(findings, objects, found.place)
+	report.Time, report.Version = time.Now(), version.Get().GitVersion
+	report.Notes = found.notes
+	report.NoteUnreadable(found.unreadable)
+	report.Rules = slices.DeleteFunc(report.Rules, func(rule *policy.Rule) bool {
+		return found.config.Rules[rule.ID] == config.Off || len(o.rules) > 0 && !slices.Contains(o.rules, rule.ID)
+	})
+	report.Filter(o.shows)
+	if o.output != "table" {
+		for _, note := range report.Notes {
+			cmd.PrintErrln("Note: " + note)
+		}
+	}
+	if err := report.Print(cmd.OutOrStdout(), o.output, screenOf(cmd.OutOrStdout())); err != nil {
+		return err
+	}
+	return o.verdict(report, found.broken)
+}
+
+// verdict makes the exit code: what could not be read is worse than what was found.
+func (o *auditOptions) verdict(report *audit.Report, broken error) error {
+	if broken != nil {
+		return fmt.Errorf("these were not audited:\n%w", broken)
+	}
+	if o.failOn == failOnNothing {
+		return nil
+	}
+	if n := report.AtLeast(policy.Severity(o.failOn)); n > 0 {
+		worse := ""
+		if o.failOn != severities[0] {
+			worse = " or worse"
+		}
+		return &exitError{fmt.Errorf("findings of severity %s%s: %d", o.failOn, worse, n), exitFindings}
+	}
+	return nil
+}
+
+// check reports options that name what is not there.
+func (o *auditOptions) check() error {
+	if len(o.files) > 0 && (*o.kube.KubeConfig != "" || *o.kube.Context != "") {
+		return errors.New("give -f or --kubeconfig/--context, not both")
+	}
+	return cmp.Or(
+		known("output", []string{o.output}, audit.Formats()),
+		known("fail-on", []string{o.failOn}, []string{"error", "warning", failOnNothing}),
+		known("severity", o.severities, severities),
+		known("rule", o.rules, policy.IDs()),
+	)
+}
+
+func (o *auditOptions) checkPools(cfg *config.WarmPoolConfiguration) error {
+	var names []string
+	for i := range cfg.Pools {
+		names = append(names, cfg.Pools[i].Name)
+	}
+	return known("pool", o.pools, names)
+}
+
+// shows tells whether the filters let a finding through.
+func (o *auditOptions) shows(f *audit.Finding) bool {
+	takes := func(names []string, name string) bool { return len(names) == 0 || slices.Contains(names, name) }
+	return takes(o.pools, f.Pool) && takes(o.rules, f.Rule) && takes(o.severities, string(f.Severity)) &&
+		(o.namespace == "" || o.everywhere || o.namespace == f.Namespace)
+}
+
+// screenOf is what the table is printed on: colours go to terminals alone, and not where NO_COLOR asks for none.
+func screenOf(out io.Writer) audit.Screen {
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return audit.Screen{}
+	}
+	screen := audit.Screen{Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		screen.Width = width
+	}
+	return screen
+}

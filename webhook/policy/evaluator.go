@@ -28,6 +28,8 @@ type Evaluator struct {
 	now        time.Time
 	// sources of the images to pre-pull, by pool name; empty while the templates are not known.
 	sources map[string][]prepull.Source
+	// pulled are the images that placeholders pre-pull, by pool name.
+	pulled map[string][]string
 	// actions by pool name (empty: no pool), in the order of the table.
 	actions map[string][]config.Action
 }
@@ -63,6 +65,7 @@ func NewWithSizes(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, si
 			e.sources[pool.Name] = prepull.Sources(pool, &cfg.Workspaces, facts.Templates)
 		}
 	}
+	e.pulled = e.pulledImages()
 	return e, nil
 }
 

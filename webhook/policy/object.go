@@ -41,7 +41,8 @@ type Object struct {
 	config  *config.WarmPoolConfiguration
 	sizes   *sizing.Sizes
 	pools   *placement.Pools
-	sources map[string][]prepull.Source
+	sources map[string][]prepull.Source // of a placeholder
+	pulled  map[string][]string         // of a Workspace pod
 
 	// before is what an update changes, byWarmpool tells that warmpool itself asks; see Updates and ByWarmpool.
 	before     *appsv1.Deployment
@@ -84,7 +85,7 @@ func (e *Evaluator) Pod(pod *corev1.Pod, namespace string) *Object {
 		Subject: WorkspacePod, Pod: &shallow, Namespace: namespace, Name: pod.Name,
 		Choice: e.pools.ForPod(pod.Labels, &pod.Spec),
 		Meta:   &shallow.ObjectMeta, Spec: &shallow.Spec,
-		facts: e.facts, config: e.config, sizes: e.sizes,
+		facts: e.facts, config: e.config, sizes: e.sizes, pulled: e.pulled,
 	}
 }
 

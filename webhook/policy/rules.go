@@ -30,7 +30,9 @@ var table = []*Rule{
 	workspaceNoPool,
 	workspaceSize,
 	workspacePriority,
+	workspaceImage,
 	workspaceClaims,
+	workspaceQueue,
 
 	nodePoolReady,
 	nodePoolLabel,

@@ -1,0 +1,94 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/prepull"
+)
+
+// Applies to: Workspace pods, their container workspace.
+// Requires: an image that a placeholder of the pool pre-pulls, and a pull policy that uses it.
+// Why: another image is pulled when the Workspace starts: minutes on a warm node, as on a cold one.
+var workspaceImage = &Rule{
+	ID:       "workspace-image",
+	Summary:  "A placeholder of its pool pre-pulls its image, and imagePullPolicy is not Always; else it starts with a pull on a warm node.",
+	Fix:      "Give the Workspace the image of its template, list that template in the pool's templates, or set prePull: Allowed for the allowed images.",
+	Subject:  WorkspacePod,
+	Action:   config.Audit,
+	Severity: SeverityInfo,
+	check:    checkWorkspaceImage,
+}
+
+func checkWorkspaceImage(o *Object) []Finding {
+	i := workspaceContainer(o.Spec)
+	if o.Pool == nil || i < 0 {
+		return nil
+	}
+	path, container := o.specPath("containers").Index(i), &o.Spec.Containers[i]
+	var findings []Finding
+	if container.ImagePullPolicy == corev1.PullAlways {
+		findings = append(findings, invalid(path.Child("imagePullPolicy"), container.ImagePullPolicy,
+			"each start waits for the registry, even where the image is already there").withFix("Set imagePullPolicy: IfNotPresent, or name a versioned tag, for which that is the default."))
+	}
+	path = path.Child("image")
+	if !o.facts.Deployments.Known() {
+		return append(findings, notVerified(path, "Deployments: "+o.facts.Deployments.Reason()).atMostAudit())
+	}
+	pulled, placeholders := o.pulled[o.Pool.Config.Name]
+	switch {
+	case !placeholders: // no node is warm
+	case slices.Contains(pulled, container.Image), slices.ContainsFunc(pulled, func(image string) bool { return sameImage(image, container.Image) }):
+	case len(pulled) == 0:
+		findings = append(findings, invalid(path, container.Image, fmt.Sprintf("no placeholder of pool %s pre-pulls any image", o.Pool.Config.Name)).
+			withFix("Give a placeholder of the pool an init container "+prepull.Name+", as in the shipped manifests."))
+	default:
+		findings = append(findings, invalid(path, container.Image,
+			fmt.Sprintf("no placeholder of pool %s pre-pulls it; they pull %s", o.Pool.Config.Name, clip(strings.Join(pulled, ", ")))))
+	}
+	return findings
+}
+
+// workspaceContainer is the index of the container that the user works in: workspace, or the first where another
+// controller calls it something else. -1: there is none.
+func workspaceContainer(spec *corev1.PodSpec) int {
+	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == "workspace" })
+	if i < 0 && len(spec.Containers) > 0 {
+		return 0
+	}
+	return i
+}
+
+// sameImage tells whether two references name one image, however long they are written.
+func sameImage(a, b string) bool {
+	x, err := reference.ParseNormalizedNamed(a)
+	if err != nil {
+		return false
+	}
+	y, err := reference.ParseNormalizedNamed(b)
+	return err == nil && reference.TagNameOnly(x).String() == reference.TagNameOnly(y).String()
+}
+
+// pulledImages are the images that the placeholders of each pool pre-pull, sorted, by the pool's name; pools without a
+// placeholder are not there.
+func (e *Evaluator) pulledImages() map[string][]string {
+	pulled := map[string][]string{}
+	for _, d := range e.facts.Deployments.All() {
+		if !e.IsPlaceholder(d) {
+			continue
+		}
+		if pool := e.pools.ForPlaceholder(d).Pool; pool != nil {
+			pulled[pool.Config.Name] = append(pulled[pool.Config.Name], prepull.Pulled(d.Spec.Template.Spec.InitContainers)...)
+		}
+	}
+	for pool, images := range pulled {
+		slices.Sort(images)
+		pulled[pool] = slices.Compact(images)
+	}
+	return pulled
+}

@@ -86,7 +86,7 @@ func (o *auditOptions) readCluster(ctx context.Context) (*audited, error) {
 	defer p.done()
 	reading, err := live.NewReading(restConfig, p.next)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w (to audit manifests, give -f PATH)", err)
 	}
 	client, err := kubernetes.NewForConfig(restConfig)
 	if err != nil {

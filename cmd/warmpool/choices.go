@@ -35,7 +35,7 @@ func known(option string, values, names []string) error {
 func nearest(value string, names []string) (nearest string, ok bool) {
 	most := max(1, len(value)/4)
 	for _, name := range names {
-		if edits, close := spelling.Edits(strings.ToLower(value), name, most); close {
+		if edits, few := spelling.Edits(strings.ToLower(value), name, most); few {
 			nearest, ok, most = name, true, edits-1
 		}
 	}
@@ -77,6 +77,7 @@ func completePools(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.Sh
 			paths = []string{path}
 		}
 	}
+	paths = slices.Compact(slices.Sorted(slices.Values(paths))) // cobra parses the line twice
 	if len(paths) == 0 || slices.Contains(paths, "-") {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -1,6 +1,6 @@
 // Command warmpool keeps warm pools of Kubernetes nodes working: as admission webhooks in the cluster (serve), and on
-// the command line over manifests or a live cluster: what the webhooks would answer (admit), which placeholders fit the
-// nodes (size) and what is checked (rules).
+// the command line over manifests or a live cluster: what the webhooks would answer (admit), what is wrong (audit), which
+// placeholders fit the nodes (size) and what is checked (rules).
 package main
 
 import (
@@ -24,7 +24,9 @@ type exitError struct {
 }
 
 func main() {
-	err := cli.RunNoErrOutput(newCommand(os.Stdin, os.Stdout, os.Stderr))
+	root := newCommand(os.Stdin, os.Stdout, os.Stderr)
+	answerTo(root, os.Args)
+	err := cli.RunNoErrOutput(root)
 	if err == nil {
 		return
 	}

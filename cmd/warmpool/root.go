@@ -13,7 +13,9 @@ func newCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		Short: "Warm pools for notebook Workspaces: placed, sized and checked at admission",
 		Long: `warmpool places Workspace pods and placeholder Deployments in their warm pool and refuses placeholders that
 cannot work: as admission webhooks in a cluster (serve), and for manifests on the command line (admit, size). It checks
-whole clusters, live or as manifests (audit).`,
+whole clusters, live or as manifests (audit).
+
+Under the name kubectl-warmpool on the PATH it is a plugin of kubectl: kubectl warmpool audit.`,
 		Args: cobra.NoArgs,
 		// With a run function, an unknown command is an error and not the help text.
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

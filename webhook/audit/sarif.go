@@ -41,13 +41,13 @@ func (r *Report) run() *sarif.Run {
 	seen := map[string]int{}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		print := f.fingerprint()
-		seen[print]++
+		fingerprint := f.fingerprint()
+		seen[fingerprint]++
 		run.CreateResultForRule(f.Rule).
 			WithLevel(levels[f.Severity]).
 			WithMessage(sarif.NewTextMessage(f.Message + ".\nFix: " + f.Fix)).
 			WithLocations([]*sarif.Location{r.location(f)}).
-			WithPartialFingerprints(map[string]string{"warmpool/v1": fmt.Sprintf("%s:%d", print, seen[print])})
+			WithPartialFingerprints(map[string]string{"warmpool/v1": fmt.Sprintf("%s:%d", fingerprint, seen[fingerprint])})
 	}
 	return run
 }
@@ -63,20 +63,12 @@ func descriptor(rule *policy.Rule) *sarif.ReportingDescriptor {
 		WithProperties(sarif.NewPropertyBag().WithTags([]string{"kubernetes", "warm-pool"}))
 }
 
-// location is the finding's place in its file; where it has none, that of an object of the same report, or the object's
-// name as if it were a path, since a result without a file makes GitHub refuse the whole report.
+// location is the finding's place in its file. Where it has none, it is the file of another finding, of the same pool if
+// there is one, or the object's name as if it were a path: a result without a file makes GitHub refuse the whole report.
 func (r *Report) location(f *Finding) *sarif.Location {
 	place := f.Place
-	for i := range r.Findings {
-		if place.File != "" {
-			break
-		}
-		if other := &r.Findings[i]; other.Pool == f.Pool {
-			place.File = other.Place.File
-		}
-	}
 	if place.File == "" {
-		place.File = strings.ToLower(strings.ReplaceAll(cmp.Or(f.object(), "pool "+f.Pool), " ", "/"))
+		place.File = cmp.Or(r.fileOf(f.Pool), strings.ToLower(strings.ReplaceAll(cmp.Or(f.object(), "pool "+f.Pool), " ", "/")))
 	}
 	physical := sarif.NewPhysicalLocation().
 		WithArtifactLocation(sarif.NewSimpleArtifactLocation(uri(place.File))).
@@ -88,6 +80,19 @@ func (r *Report) location(f *Finding) *sarif.Location {
 		})
 	}
 	return location
+}
+
+// fileOf is the first file with a finding about the pool, else the first with any; empty in a live cluster.
+func (r *Report) fileOf(pool string) string {
+	first := ""
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.Place.File != "" && f.Pool == pool {
+			return f.Place.File
+		}
+		first = cmp.Or(first, f.Place.File)
+	}
+	return first
 }
 
 // uri is a file as a URI: relative to where the audit runs, which is the root of the repository in CI.

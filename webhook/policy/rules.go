@@ -20,9 +20,11 @@ var table = []*Rule{
 	placeholderPullPolicy,
 	placeholderPullCommand,
 	placeholderPullRequest,
+	placeholderPullSecrets,
 	placeholderSizingMode,
 	placeholderReplicas,
 	placeholderNamespace,
+	placeholderStuck,
 
 	workspacePoolAffinity,
 	workspaceTolerations,
@@ -47,6 +49,7 @@ var table = []*Rule{
 	templatePool,
 	templateImageTag,
 	templateIdleShutdown,
+	warmCount,
 }
 
 // Rules are all rules in the order of the table.

@@ -1,0 +1,126 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"warmpool.sh/webhook/config"
+)
+
+// unscheduled are the causes in the scheduler's words. It tries taints first, then affinity, then size: a node that is
+// short of something is one that the pod may go to, so what comes later in its order tells more.
+var unscheduled = []struct{ text, cause, fix string }{
+	{"anti-affinity", "every node that it may go to has a placeholder already, and no node comes", "Look at the NodePool's events and limits."},
+	{"Insufficient ", "no node that it may go to has room (size), and no node comes", "Make the placeholder smaller (see placeholder-size), or look at the NodePool's events and limits."},
+	{"Too many pods", "the nodes that it may go to take no more pods (size), and no node comes", "Look at the NodePool's events and limits."},
+	{"untolerated taint", "nodes have a taint that it does not tolerate (taint)", "Add the toleration (see placeholder-tolerations), or list the taint in the pool's nodeTaints."},
+	{"affinity", "no node matches its node affinity or selector (affinity)", "Correct the node affinity (see placeholder-pool), or the NodePool's labels."},
+}
+
+// full is how many of these causes are about nodes that are taken: waiting is normal where none can come.
+const full = 3
+
+// whyUnscheduled says why a pod has no node: the autoscaler's word counts more than the scheduler's, which is the same
+// while a node is on its way.
+func (a *Audit) whyUnscheduled(o *Object, pod *corev1.Pod, c *corev1.PodCondition) stuck {
+	if c.Reason == corev1.PodReasonSchedulingGated {
+		return stuck{what: "are held back by scheduling gates", detail: gates(pod), fix: "Find out who sets the gates; kueue does for pods that carry its queue label."}
+	}
+	detail := ": " + c.Message
+	if event := a.lastScaling(pod); event != nil {
+		detail = ": " + event.Note
+		switch {
+		case event.Reason == "Nominated" || event.Reason == "TriggeredScaleUp":
+			return stuck{what: "wait for a node that is on its way", detail: detail, fix: "Wait for the node.", severity: SeverityInfo}
+		case atLimit(event.Note):
+			return stuck{what: "wait at the limit of the NodePool, which is normal: Workspaces have its nodes", detail: detail, fix: "Raise the limit if the pool should be larger.", severity: SeverityInfo}
+		default:
+			return stuck{what: "get no node, says the autoscaler", detail: detail}
+		}
+	}
+	for i, u := range unscheduled {
+		if !strings.Contains(c.Message, u.text) {
+			continue
+		}
+		s := stuck{what: "are Pending: " + u.cause, detail: detail, fix: u.fix}
+		switch {
+		case i >= full:
+		case o.Pool != nil && (o.Pool.Static || o.Pool.Config.Autoscaler == config.NoAutoscaler):
+			s.what, s.fix, s.severity = "wait for one of the pool's nodes, whose number is fixed, which is normal: Workspaces have them", "Add nodes if the pool should be larger.", SeverityInfo
+		case !a.facts.Events.Known():
+			s.severity = SeverityWarning
+			s.detail += fmt.Sprintf(" (it may be at the NodePool's limit: Events: %s)", a.facts.Events.Reason())
+		}
+		return s
+	}
+	return stuck{what: "are Pending", detail: detail}
+}
+
+func gates(pod *corev1.Pod) string {
+	var names []string
+	for _, gate := range pod.Spec.SchedulingGates {
+		names = append(names, gate.Name)
+	}
+	return ": " + strings.Join(names, ", ")
+}
+
+// atLimit tells that an autoscaler may not add a node, in the words of Karpenter and of Cluster Autoscaler.
+func atLimit(note string) bool {
+	return strings.Contains(note, "exceed limits for nodepool") || strings.Contains(note, "node limits have been exhausted") ||
+		strings.Contains(note, "max node group size reached")
+}
+
+// lastScaling is the last word of an autoscaler about a pod without a node; nil: none.
+func (a *Audit) lastScaling(pod *corev1.Pod) *eventsv1.Event {
+	var last *eventsv1.Event
+	for _, event := range a.facts.Events.Prefix(pod.Namespace + "/") {
+		if event.Regarding.Kind != "Pod" || event.Regarding.Name != pod.Name || event.Regarding.UID != "" && event.Regarding.UID != pod.UID {
+			continue
+		}
+		byScheduler := event.Reason == "FailedScheduling" && !strings.Contains(event.ReportingController+event.DeprecatedSource.Component, "karpenter")
+		switch event.Reason {
+		case "FailedScheduling", "Nominated", "TriggeredScaleUp", "NotTriggerScaleUp":
+			if !byScheduler && (last == nil || !eventTime(event).Before(eventTime(last))) {
+				last = event
+			}
+		}
+	}
+	return last
+}
+
+// eventTime is when an event was last seen.
+func eventTime(event *eventsv1.Event) time.Time {
+	latest := event.EventTime.Time
+	if event.Series != nil && event.Series.LastObservedTime.After(latest) {
+		latest = event.Series.LastObservedTime.Time
+	}
+	if event.DeprecatedLastTimestamp.After(latest) {
+		latest = event.DeprecatedLastTimestamp.Time
+	}
+	return latest
+}
+
+// refusedPods tells of a placeholder without any pod, for which the API server refuses each one that its ReplicaSet makes.
+func (a *Audit) refusedPods(o *Object) (f Finding, found bool) {
+	if len(a.pods(o)) > 0 || replicasOf(o.Deployment) == 0 {
+		return Finding{}, false
+	}
+	var last *eventsv1.Event
+	for _, event := range a.facts.Events.Prefix(o.Namespace + "/") {
+		name := event.Regarding.Name
+		if i := strings.LastIndexByte(name, '-'); event.Reason == "FailedCreate" && event.Regarding.Kind == "ReplicaSet" && i > 0 && name[:i] == o.Name &&
+			(last == nil || !eventTime(event).Before(eventTime(last))) {
+			last = event
+		}
+	}
+	if last == nil {
+		return Finding{}, false
+	}
+	f = invalid(field.NewPath("status", "unavailableReplicas"), replicasOf(o.Deployment), "it has no pod at all: "+clip(last.Note))
+	return f.withFix("Correct what the API server refuses; see placeholder-namespace and placeholder-priority."), true
+}

@@ -153,18 +153,10 @@ func (o *serveOptions) run(ctx context.Context) error {
 	if err := probes.AddReadyzCheck("webhook", probe.check); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	if err := mgr.Add(recorder); err != nil {
-		return fmt.Errorf("set up: %w", err)
-	}
-	images := imagesync.New(mgr, evaluators.Current, recorder)
-	evaluators.Changed = images.Changed
-	if err := images.SetupWithManager(mgr); err != nil {
-		return err
-	}
-	return o.start(probes.stopAfter(ctx, o.shutdownDelay), probes, certificates, watcher, evaluators)
+	return o.start(probes.stopAfter(ctx, o.shutdownDelay), probes, recorder, certificates, watcher, evaluators)
 }
 
-func (o *serveOptions) start(ctx context.Context, mgr *probes, certificates *certs.Certs, watcher *config.Watcher, evaluators *webhook.Evaluators) error {
+func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.Recorder, certificates *certs.Certs, watcher *config.Watcher, evaluators *webhook.Evaluators) error {
 	log := mgr.GetLogger()
 	facts, err := live.New(mgr)
 	if err != nil {
@@ -180,8 +172,10 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, certificates *cer
 		}
 		snapshotTaken.SetToCurrentTime()
 	})
-	recorder := lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)
-	evaluators.Seen = recorder.Record
+	seen := lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)
+	evaluators.Seen = seen.Record
+	images := imagesync.New(mgr, evaluators.Current, recorder)
+	evaluators.Changed = images.Changed
 	server := mgr.GetWebhookServer()
 	for path, handler := range webhook.Handlers(evaluators.Current, serviceAccount(o.certs.Namespace), log.WithName("admission")) {
 		server.Register(path, mgr.sendAway(handler))
@@ -192,6 +186,8 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, certificates *cer
 		mgr.Add(facts),
 		mgr.Add(watcher),
 		mgr.Add(recorder),
+		mgr.Add(seen),
+		images.SetupWithManager(mgr),
 		mgr.AddReadyzCheck("certificate", certificates.Ready),
 		mgr.AddReadyzCheck("facts", func(*http.Request) error {
 			if evaluators.Current() == nil {

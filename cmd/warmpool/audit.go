@@ -96,7 +96,10 @@ func (o *auditOptions) run(cmd *cobra.Command) error {
 	findings, objects := evaluator.Audit()
 	report := audit.New(findings, objects, found.place)
 	report.Time, report.Version = time.Now(), version.Get().GitVersion
-	report.Notes = found.notes
+	report.Notes, report.Incomplete = found.notes, found.broken != nil
+	if report.Incomplete {
+		report.Notes = append([]string{"not everything could be read: see the error"}, report.Notes...)
+	}
 	report.NoteUnreadable(found.unreadable)
 	report.Rules = slices.DeleteFunc(report.Rules, func(rule *policy.Rule) bool {
 		return found.config.Rules[rule.ID] == config.Off || len(o.rules) > 0 && !slices.Contains(o.rules, rule.ID)

@@ -33,7 +33,7 @@ func known(option string, values, names []string) error {
 
 // nearest is the name with the fewest edits, the first of several, if they are few.
 func nearest(value string, names []string) (nearest string, ok bool) {
-	most := max(1, len(value)/4)
+	most := (len(value) - 1) / 3 // none for three letters: gpu is not cpu
 	for _, name := range names {
 		if edits, few := spelling.Edits(strings.ToLower(value), name, most); few {
 			nearest, ok, most = name, true, edits-1

@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script and the rule table in README.md")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"warmpool": main})
+	testscript.Main(m, map[string]func(){"warmpool": main, "kubectl-warmpool": main, "kubectl_complete-warmpool": main})
 }
 
 // TestCommands runs the scripts of testdata/script: whole commands with their output and exit codes.

@@ -22,6 +22,8 @@ type Report struct {
 
 	// Notes say how the audit came about: where the configuration is from, and what could not be read.
 	Notes []string `json:"-"`
+	// Incomplete tells that some documents are broken and were not audited.
+	Incomplete bool `json:"-"`
 	// Rules are those that were asked, in the order of the table.
 	Rules []*policy.Rule `json:"-"`
 	// Time is when the audit ran, and Version that of warmpool.

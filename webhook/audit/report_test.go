@@ -175,14 +175,17 @@ func TestSARIFIsValid(t *testing.T) {
 	assert.Equal(t, map[string]int{"error": 6, "warning": 1, "note": 1}, levels)
 	assert.Equal(t, "a/my%20file.yaml", *run.Results[0].Locations[0].PhysicalLocation.ArtifactLocation.URI)
 
+	assert.True(t, *run.Invocations[0].ExecutionSuccessful)
 	for i := range r.Findings {
 		r.Findings[i].Place.Line += 100
 	}
+	r.Incomplete = true
 	moved, err := sarif.FromString(printed(t, r, "sarif", Screen{}))
 	require.NoError(t, err)
 	for i, result := range moved.Runs[0].Results {
 		assert.Equal(t, run.Results[i].PartialFingerprints, result.PartialFingerprints, "lines may move")
 	}
+	assert.False(t, *moved.Runs[0].Invocations[0].ExecutionSuccessful)
 	// The check can fail: what is no SARIF is refused.
 	report.Runs[0].Results[0].Level = "terrible"
 	assert.Error(t, report.Validate())

@@ -33,7 +33,7 @@ func (r *Report) run() *sarif.Run {
 	for _, rule := range r.Rules {
 		driver.AddRule(descriptor(rule))
 	}
-	invocation := sarif.NewInvocation().WithExecutionSuccessful(true)
+	invocation := sarif.NewInvocation().WithExecutionSuccessful(!r.Incomplete)
 	for _, note := range r.Notes {
 		invocation.AddToolExecutionNotification(sarif.NewNotification().WithLevel("note").WithMessage(sarif.NewTextMessage(note)))
 	}

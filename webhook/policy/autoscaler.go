@@ -36,11 +36,6 @@ type scaleTarget struct {
 	placeholder *Object
 }
 
-// LooksLikeAutoscaler tells whether the Deployment runs CPA, for readers that keep only what rules look at.
-func LooksLikeAutoscaler(d *appsv1.Deployment) bool {
-	return autoscalerContainer(&d.Spec.Template.Spec) >= 0
-}
-
 // autoscalerContainer is the index of the container that runs CPA, by its image or its flags; -1: none.
 func autoscalerContainer(spec *corev1.PodSpec) int {
 	return slices.IndexFunc(spec.Containers, func(c corev1.Container) bool {
@@ -69,6 +64,9 @@ func (a *Audit) findAutoscalers() []*autoscaler {
 		}
 		s := newAutoscaler(d, i)
 		for t := range s.targets {
+			if s.targets[t].kind != "deployment" {
+				continue
+			}
 			s.targets[t].deployment = a.facts.Deployments.Get(s.namespace + "/" + s.targets[t].name)
 			s.targets[t].placeholder = placeholders[s.namespace+"/"+s.targets[t].name]
 			if o := s.targets[t].placeholder; o != nil && s.pool == nil {
@@ -108,8 +106,8 @@ func newAutoscaler(d *appsv1.Deployment, container int) *autoscaler {
 }
 
 // concernsPlaceholders tells whether a CPA scales a placeholder, or seems to mean to: it stands or looks in their own
-// namespace, or it names a Deployment that is missing, and placeholders are there or have that name. Of a live cluster only
-// placeholders and CPAs are known, so that there a missing one may well be somebody else's.
+// namespace, or it names a Deployment that is missing, and placeholders are there or have that name. Of a live cluster
+// not all Deployments need be known, so that there a missing one may well be somebody else's.
 func (a *Audit) concernsPlaceholders(s *autoscaler) bool {
 	own := a.config.Placeholders.Namespace
 	if s.Namespace == own || s.namespace == own {

@@ -166,8 +166,7 @@ func parseLinear(text []byte) (*autoscalerParams, string) {
 
 // jsonFault says in the words of JSON what CPA could not read.
 func jsonFault(err error) string {
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) {
+	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Sprintf("%s: got %s, want %s", mismatch.Field, clip(mismatch.Value), mismatch.Type)
 	}
 	return "no JSON: " + clip(err.Error())

@@ -54,30 +54,40 @@ func (s *autoscaler) linearRunaway(l sizing.Linear, others int, cores float64, s
 	if l.Max != 0 && l.Max <= max(l.Min, 1) && (l.Max > 1 || !l.PreventSinglePointFailure) {
 		return nil // a fixed count
 	}
-	ratio := fmt.Sprintf("nodesPerReplica %g", l.NodesPerReplica)
-	if calls := l.CoresPerReplica / cores; cores > 0 && l.CoresPerReplica > 0 && (l.NodesPerReplica == 0 || calls < l.NodesPerReplica) {
-		ratio = fmt.Sprintf("coresPerReplica %g on nodes of %g cores (%s)", l.CoresPerReplica, cores, shape)
-	}
+	ratio := decidingRatio(l, cores, shape)
 	settled, runaway := l.FixedPoint(others, cores)
-	_, atOnce := l.FixedPoint(0, cores)
-	trigger := ""
-	if !atOnce && s.pool.Config.Sizing.Mode == config.Coexist {
-		trigger = ", once Workspaces fill a node" // before, placeholders stand beside them
-	}
 	unbounded := l
 	unbounded.Max, unbounded.Min = 0, 0
 	forOne, _ := unbounded.FixedPoint(1, cores)
 	switch {
 	case runaway && l.Max == 0:
-		return []Finding{s.invalid(fmt.Sprintf("runaway, unbounded: with %s each warm node calls for another%s; there is no fixed point and no max", ratio, trigger))}
+		return []Finding{s.invalid(fmt.Sprintf("runaway, unbounded: with %s each warm node calls for another%s; there is no fixed point and no max", ratio, s.trigger(l, cores)))}
 	case runaway:
-		return []Finding{s.invalid(fmt.Sprintf("runaway up to max=%d: with %s each warm node calls for another%s; beside %s the count settles at %d", l.Max, ratio, trigger, otherNodes(others), settled))}
+		return []Finding{s.invalid(fmt.Sprintf("runaway up to max=%d: with %s each warm node calls for another%s; beside %s the count settles at %d",
+			l.Max, ratio, s.trigger(l, cores), otherNodes(others), settled))}
 	case l.CoresPerReplica > 0 && cores == 0:
 		return []Finding{notVerified(s.params.path, "coresPerReplica: "+unknown).about(s.params.object.Kind, s.params.object.Namespace, s.params.object.Name, s.poolName())}
 	case forOne > mostForOne:
-		return []Finding{s.invalid(fmt.Sprintf("%s calls for %d warm nodes for one other node; beside %s the count settles at %d", ratio, forOne, otherNodes(others), settled)).milder(SeverityWarning)}
+		return []Finding{s.invalid(fmt.Sprintf("%s calls for %d warm nodes for one other node; beside %s the count settles at %d",
+			ratio, forOne, otherNodes(others), settled)).milder(SeverityWarning)}
 	}
 	return nil
+}
+
+// decidingRatio writes down the ratio that calls for more placeholders.
+func decidingRatio(l sizing.Linear, cores float64, shape string) string {
+	if cores > 0 && l.CoresPerReplica > 0 && (l.NodesPerReplica == 0 || l.CoresPerReplica/cores < l.NodesPerReplica) {
+		return fmt.Sprintf("coresPerReplica %g on nodes of %g cores (%s)", l.CoresPerReplica, cores, shape)
+	}
+	return fmt.Sprintf("nodesPerReplica %g", l.NodesPerReplica)
+}
+
+// trigger says what sets a runaway off where placeholders stand beside Workspaces, one on each node.
+func (s *autoscaler) trigger(l sizing.Linear, cores float64) string {
+	if _, atOnce := l.FixedPoint(0, cores); !atOnce && s.pool.Config.Sizing.Mode == config.Coexist {
+		return ", once Workspaces fill a node"
+	}
+	return ""
 }
 
 // ladderRunaway follows a ladder from one other node on: its own steps must not carry it to the top.

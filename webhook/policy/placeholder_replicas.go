@@ -52,7 +52,7 @@ func checkReplicas(a *Audit) []Finding {
 func (a *Audit) scaledBy(o *Object) *autoscaler {
 	for _, s := range a.autoscalers {
 		if !s.paused() && s.params.fault == "" &&
-			slices.ContainsFunc(s.targets, func(t scaleTarget) bool { return t.kind == "deployment" && t.placeholder == o }) {
+			slices.ContainsFunc(s.targets, func(t scaleTarget) bool { return t.placeholder == o }) {
 			return s
 		}
 	}

@@ -56,6 +56,31 @@ func FuzzLaws(f *testing.F) {
 	})
 }
 
+// FuzzAudit audits random clusters: none makes it panic, and each finding is told the same way again.
+func FuzzAudit(f *testing.F) {
+	for seed := range uint64(300) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		r := generate.New(seed)
+		cfg, facts := r.Config(), r.Snapshot()
+		r.Around(facts)
+		var first string
+		for i := range 3 {
+			e, err := policy.New(cfg, facts, time.Unix(0, 0))
+			require.NoError(t, err)
+			findings, _ := e.Audit()
+			text := printAudit(findings)
+			if i == 0 {
+				first = text
+			}
+			require.Equal(t, first, text)
+			again, _ := e.Audit()
+			require.Equal(t, text, printAudit(again), "the same Evaluator")
+		}
+	})
+}
+
 func asCreated(o *policy.Object) *policy.Object { return o }
 
 // assertUpdateLaws holds an update to the laws, by whomever it is. Of the images it changes none that warmpool itself

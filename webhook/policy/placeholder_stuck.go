@@ -117,7 +117,7 @@ func whyNotStarted(status *corev1.ContainerStatus) (s stuck, found bool) {
 		}
 		return stuck{
 			what:   fmt.Sprintf("cannot pull %s (%s)%s", status.Image, status.Name, consequence),
-			detail: ": " + waiting.Reason + ": " + waiting.Message,
+			detail: said(waiting.Reason, waiting.Message),
 			fix:    "Check that the image exists and that the placeholder's namespace has a pull secret for its registry.",
 		}, true
 	case waiting != nil && waiting.Reason == "RunContainerError":
@@ -125,7 +125,7 @@ func whyNotStarted(status *corev1.ContainerStatus) (s stuck, found bool) {
 	case ended != nil && ended.ExitCode != 0:
 		return commandFailed(status, fmt.Sprintf("%s, exit code %d", ended.Reason, ended.ExitCode), ended.Message), true
 	case waiting != nil && (waiting.Reason == "CreateContainerConfigError" || waiting.Reason == "CreateContainerError"):
-		return stuck{what: fmt.Sprintf("cannot create container %s", status.Name), detail: ": " + waiting.Reason + ": " + waiting.Message}, true
+		return stuck{what: fmt.Sprintf("cannot create container %s", status.Name), detail: said(waiting.Reason, waiting.Message)}, true
 	default:
 		return stuck{}, false
 	}
@@ -135,10 +135,17 @@ func whyNotStarted(status *corev1.ContainerStatus) (s stuck, found bool) {
 func commandFailed(status *corev1.ContainerStatus, reason, message string) stuck {
 	return stuck{
 		what:     fmt.Sprintf("hold a node with the image %s present, but the command of %s failed", status.Image, status.Name),
-		detail:   ": " + reason + ": " + message,
+		detail:   said(reason, message),
 		fix:      fmt.Sprintf("Give %s a command that the image has and that ends with 0; it need not be a shell. The node stays warm meanwhile: delete nothing.", status.Name),
 		severity: SeverityWarning,
 	}
+}
+
+func said(reason, message string) string {
+	if message == "" {
+		return ": " + reason
+	}
+	return ": " + reason + ": " + message
 }
 
 func isPullFailure(reason string) bool {

@@ -23,6 +23,7 @@ var table = []*Rule{
 	placeholderPullSecrets,
 	placeholderSizingMode,
 	placeholderReplicas,
+	placeholderZones,
 	placeholderNamespace,
 	placeholderStuck,
 

@@ -37,9 +37,14 @@ var table = []*Rule{
 	workspaceClaims,
 	workspaceQueue,
 
+	priorityClassPlaceholder,
 	nodePoolReady,
 	nodePoolLabel,
 	nodePoolConsolidation,
+	nodePoolTaints,
+	nodePoolExpiry,
+	nodePoolCapacityType,
+	nodePoolDoubleBuffer,
 	cpaConfig,
 	cpaBounds,
 	cpaRunaway,
@@ -51,6 +56,10 @@ var table = []*Rule{
 	templateImageTag,
 	templateIdleShutdown,
 	warmCount,
+	nodeTaints,
+	nodeDiskPressure,
+	webhookScope,
+	clusterAutoscalerCutoff,
 }
 
 // Rules are all rules in the order of the table.

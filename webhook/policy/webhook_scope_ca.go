@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// nearExpiry is how long before its end a certificate that nobody has renewed is reported: every way of making ours
+// renews them weeks earlier.
+const nearExpiry = 7 * 24 * time.Hour
+
+// caBundleOf judges the CA certificates that an API server trusts for the webhook. In files there may be none: warmpool
+// or cert-manager writes them.
+func caBundleOf(w *webhook, now time.Time) (f Finding, found bool) {
+	path := w.path.Child("clientConfig", "caBundle")
+	const fix = "See warmpool's log, or that of cert-manager's cainjector, for why caBundle is not written; both write it anew by themselves."
+	if len(w.client.CABundle) == 0 {
+		if !w.live || w.client.Service == nil {
+			return Finding{}, false
+		}
+		return required(path, fmt.Sprintf("webhook %s: without one the API server does not trust warmpool's certificate, and every call fails", w.name)).withFix(fix), true
+	}
+	certificates, err := parseBundle(w.client.CABundle)
+	if err != nil {
+		return invalid(path, field.OmitValueType{}, fmt.Sprintf("webhook %s: cannot be read: %v", w.name, err)).withFix(fix), true
+	}
+	// While a CA is replaced the bundle holds the old one and the new: the one that lasts longest counts.
+	var last *x509.Certificate
+	for _, c := range certificates {
+		if !c.NotBefore.After(now) && (last == nil || c.NotAfter.After(last.NotAfter)) {
+			last = c
+		}
+	}
+	switch {
+	case last == nil:
+		return invalid(path, field.OmitValueType{}, fmt.Sprintf("webhook %s: no certificate of it is valid before %s", w.name, stamp(certificates[0].NotBefore))).withFix(fix), true
+	case now.After(last.NotAfter):
+		return invalid(path, field.OmitValueType{}, fmt.Sprintf("webhook %s: expired at %s: every call fails", w.name, stamp(last.NotAfter))).withFix(fix), true
+	case last.NotAfter.Sub(now) < nearExpiry:
+		return invalid(path, field.OmitValueType{}, fmt.Sprintf("webhook %s: expires at %s, it is %s now, and nobody has renewed it", w.name, stamp(last.NotAfter), stamp(now))).withFix(fix), true
+	default:
+		return Finding{}, false
+	}
+}
+
+func parseBundle(bundle []byte) ([]*x509.Certificate, error) {
+	var certificates []*x509.Certificate
+	for rest := bundle; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", len(certificates)+1, err)
+		}
+		certificates = append(certificates, certificate)
+	}
+	if len(certificates) == 0 {
+		return nil, errors.New("it has no PEM block of type CERTIFICATE")
+	}
+	return certificates, nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -18,12 +18,12 @@ type Screen struct {
 // format is an output format and how it prints a report.
 type format struct {
 	name  string
-	print func(io.Writer, *Report, Screen) error
+	write func(io.Writer, *Report, Screen) error
 }
 
 func formats() []format {
-	plain := func(print func(io.Writer, *Report) error) func(io.Writer, *Report, Screen) error {
-		return func(out io.Writer, r *Report, _ Screen) error { return print(out, r) }
+	plain := func(write func(io.Writer, *Report) error) func(io.Writer, *Report, Screen) error {
+		return func(out io.Writer, r *Report, _ Screen) error { return write(out, r) }
 	}
 	return []format{
 		{"table", printTable}, {"json", plain(printJSON)}, {"yaml", plain(printYAML)},
@@ -47,7 +47,7 @@ func (r *Report) Print(out io.Writer, name string, screen Screen) error {
 	if i < 0 {
 		return fmt.Errorf("no output format %q; use one of %s", name, strings.Join(Formats(), ", "))
 	}
-	if err := all[i].print(out, r, screen); err != nil {
+	if err := all[i].write(out, r, screen); err != nil {
 		return fmt.Errorf("print the report as %s: %w", name, err)
 	}
 	return nil

@@ -44,8 +44,11 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// add never fails: a Builder takes everything.
+func (t *table) add(text string) { _, _ = t.WriteString(text) }
+
 func (t *table) finding(f *Finding) {
-	t.WriteString("\n" + t.colored(f.Severity, strings.ToUpper(string(f.Severity))) + " ")
+	t.add("\n" + t.colored(f.Severity, strings.ToUpper(string(f.Severity))) + " ")
 	head := []string{f.Rule}
 	if object := f.object(); object != "" {
 		head = append(head, object)
@@ -53,7 +56,7 @@ func (t *table) finding(f *Finding) {
 	if f.Pool != "" {
 		head = append(head, "pool "+f.Pool)
 	}
-	t.WriteString(printable(strings.Join(head, "  ")) + "\n")
+	t.add(printable(strings.Join(head, "  ")) + "\n")
 	text := f.Message
 	if f.Field != "" {
 		text = f.Field + ": " + text
@@ -61,7 +64,7 @@ func (t *table) finding(f *Finding) {
 	t.wrapped("  ", text)
 	t.wrapped("  Fix: ", f.Fix)
 	if f.Place.File != "" {
-		t.WriteString("  At:  " + printable(f.Place.text()) + "\n")
+		t.add("  At:  " + printable(f.Place.text()) + "\n")
 	}
 }
 
@@ -97,7 +100,7 @@ func (t *table) wrapped(head, text string) {
 			line += word
 			used += length
 		case used+1+length > t.screen.Width:
-			t.WriteString(line + "\n")
+			t.add(line + "\n")
 			line = strings.Repeat(" ", len(head)) + word
 			used = len(head) + length
 		default:
@@ -106,7 +109,7 @@ func (t *table) wrapped(head, text string) {
 		}
 		first = false
 	}
-	t.WriteString(strings.TrimRight(line, " ") + "\n")
+	t.add(strings.TrimRight(line, " ") + "\n")
 }
 
 // printable keeps what objects hold from steering the terminal.

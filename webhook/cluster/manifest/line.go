@@ -58,6 +58,7 @@ func child(node *yaml.Node, name string) (line int, value *yaml.Node) {
 		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(node.Content) {
 			return node.Content[i].Line, node.Content[i]
 		}
+	default: // nothing is inside
 	}
 	return 0, nil
 }

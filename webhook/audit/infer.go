@@ -13,7 +13,9 @@ import (
 
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/sizing"
 )
 
 // Infer makes a configuration for a cluster that has none: a pool for each set of nodes that placeholders hold, told by
@@ -32,10 +34,12 @@ func Infer(facts *cluster.Snapshot) (cfg *config.WarmPoolConfiguration, notes []
 		cfg.Pools = append(cfg.Pools, g.pool(names))
 	}
 	config.SetDefaults(cfg)
+	pools := placement.Compile(cfg, facts, func(string) []corev1.Taint { return nil })
+	sizes := sizing.NewTracker(cfg).Update(facts)
 	for i, g := range guesses {
 		pool := &cfg.Pools[i]
-		pool.Templates = templatesOf(pool, g, cfg, facts)
-		pool.Sizing.Mode = modeOf(pool, g, cfg, facts)
+		pool.Templates = templatesOf(pool, g, cfg, pools, facts)
+		pool.Sizing.Mode = modeOf(sizes.Pool(pool.Name), g, facts)
 		notes = append(notes, describe(pool, g))
 	}
 	for _, d := range homeless {

@@ -15,8 +15,7 @@ import (
 
 // templatesOf are the WorkspaceTemplates whose Workspaces the pool is for, as far as can be told: those whose image its
 // placeholders pre-pull; else, where no other pool has the same accelerators, those that ask for just these.
-func templatesOf(pool *config.Pool, g *guess, cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot) []config.TemplateRef {
-	pools := placement.Compile(cfg, facts, func(string) []corev1.Taint { return nil })
+func templatesOf(pool *config.Pool, g *guess, cfg *config.WarmPoolConfiguration, pools *placement.Pools, facts *cluster.Snapshot) []config.TemplateRef {
 	pulled := pulledBy(g)
 	var byImage, byAccelerator []config.TemplateRef
 	for _, t := range facts.Templates.All() {
@@ -56,8 +55,8 @@ func pulledBy(g *guess) []string {
 }
 
 // modeOf takes the pool for exclusive where a placeholder asks for more than half of what a node has of something.
-func modeOf(pool *config.Pool, g *guess, cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot) config.Mode {
-	for _, shape := range sizing.NewTracker(cfg).Update(facts).Pool(pool.Name).Shapes {
+func modeOf(sizes *sizing.PoolSizes, g *guess, facts *cluster.Snapshot) config.Mode {
+	for _, shape := range sizes.Shapes {
 		for _, d := range g.placeholders {
 			for name, quantity := range sizing.Request(&d.Spec.Template.Spec, d.Namespace, facts) {
 				offer, known := shape.Offers[name]

@@ -41,6 +41,7 @@ var table = []*Rule{
 	nodePoolReady,
 	nodePoolLabel,
 	nodePoolConsolidation,
+	nodePoolLimits,
 	nodePoolTaints,
 	nodePoolExpiry,
 	nodePoolCapacityType,

@@ -73,7 +73,7 @@ func strangeTaints(a *Audit, pool *placement.Pool) []Finding {
 		f := invalid(t.path, text, message).
 			withFix(fmt.Sprintf("Add %q to nodeTaints of pool %s, or remove the taint from the nodes.", text, pool.Config.Name))
 		if len(pool.Unknown) > 0 {
-			f = notVerified(t.path, strings.Join(append(pool.Unknown[:len(pool.Unknown):len(pool.Unknown)], message), "; "))
+			f = notVerified(t.path, strings.Join(append(slices.Clip(pool.Unknown), message), "; "))
 		}
 		findings = append(findings, f.about("Node", "", t.nodes[0], pool.Config.Name))
 	}

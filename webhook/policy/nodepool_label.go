@@ -93,16 +93,18 @@ func mentions(np *cluster.NodePool, key string) bool {
 
 // isRuntimeLabel tells the labels that nodes have and no NodePool may set.
 func isRuntimeLabel(key string) bool {
-	domain, name, _ := strings.Cut(key, "/")
-	karpenters := domain == "karpenter.sh" || strings.HasSuffix(domain, ".karpenter.sh")
-	return key == corev1.LabelHostname || karpenters && !(domain == "karpenter.sh" && (name == "nodepool" || name == "capacity-type"))
+	if key == config.NodePoolLabel || key == capacityType {
+		return false
+	}
+	domain, _, _ := strings.Cut(key, "/")
+	return key == corev1.LabelHostname || domain == "karpenter.sh" || strings.HasSuffix(domain, ".karpenter.sh")
 }
 
 // isProviderLabel tells the labels that Karpenter and its providers know of themselves: no NodePool has to name them.
 func isProviderLabel(key string) bool {
 	switch key {
 	case corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelInstanceTypeStable, corev1.LabelArchStable,
-		corev1.LabelOSStable, corev1.LabelWindowsBuild, "karpenter.sh/capacity-type":
+		corev1.LabelOSStable, corev1.LabelWindowsBuild, capacityType:
 		return true
 	}
 	return slices.ContainsFunc([]string{"karpenter.k8s.", "karpenter.azure.com/", "eks.amazonaws.com/", "karpenter.sagemaker.amazonaws.com/", "sagemaker.amazonaws.com/"},

@@ -111,18 +111,22 @@ func splitJSON(doc document) []document {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(doc.text))
 	var documents []document
+	line, counted := doc.line, 0 // of the line breaks before counted
+	lineOf := func(offset int) int {
+		line += bytes.Count(doc.text[counted:offset], []byte("\n"))
+		counted = offset
+		return line
+	}
 	for {
-		start := decoder.InputOffset()
-		rest := document{text: doc.text[start:], line: doc.line + bytes.Count(doc.text[:start], []byte("\n"))}
+		start := int(decoder.InputOffset())
 		var object json.RawMessage
 		switch err := decoder.Decode(&object); {
 		case errors.Is(err, io.EOF):
 			return documents
 		case err != nil:
-			return append(documents, rest)
+			return append(documents, document{text: doc.text[start:], line: lineOf(start)})
 		}
-		before := doc.text[:int(decoder.InputOffset())-len(object)]
-		documents = append(documents, document{text: object, line: doc.line + bytes.Count(before, []byte("\n"))})
+		documents = append(documents, document{text: object, line: lineOf(int(decoder.InputOffset()) - len(object))})
 	}
 }
 

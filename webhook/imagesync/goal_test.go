@@ -72,8 +72,8 @@ func TestNotesFitIntoAnEvent(t *testing.T) {
 }
 
 func TestOwnersOfImages(t *testing.T) {
-	assert.True(t, ownsAnImage(fields(prepull.Name).Raw))
-	assert.True(t, ownsAnImage(fields(prepull.Name+"-2").Raw))
-	assert.False(t, ownsAnImage(fields("mine").Raw))
+	assert.True(t, ownsAnImage(fields(prepull.Name).GetRawBytes()))
+	assert.True(t, ownsAnImage(fields(prepull.Name+"-2").GetRawBytes()))
+	assert.False(t, ownsAnImage(fields("mine").GetRawBytes()))
 	assert.False(t, ownsAnImage([]byte(`{"f:spec":`)))
 }

@@ -205,7 +205,7 @@ func (a api) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ 
 }
 
 func fields(container string) *metav1.FieldsV1 {
-	return &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:template":{"f:spec":{"f:initContainers":{"k:{\"name\":\"` + container + `\"}":{"f:image":{}}}}}}}`)}
+	return metav1.NewFieldsV1(`{"f:spec":{"f:template":{"f:spec":{"f:initContainers":{"k:{\"name\":\"` + container + `\"}":{"f:image":{}}}}}}}`)
 }
 
 func (a api) Apply(_ context.Context, object runtime.ApplyConfiguration, _ ...client.ApplyOption) error {

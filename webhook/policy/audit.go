@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -166,6 +167,22 @@ func (a *Audit) nodes(pool *placement.Pool) []*corev1.Node {
 	return found
 }
 
+// live tells that the facts are of a cluster that runs: objects in files have no uid. What is missing in a folder may be
+// where the folder does not reach.
+func (a *Audit) live() bool {
+	for _, namespace := range a.facts.Namespaces.All() {
+		if namespace.UID != "" {
+			return true
+		}
+	}
+	for _, d := range a.facts.Deployments.All() {
+		if d.UID != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // unread is the finding of a rule whose facts are not known; none where they are.
 func unread[T any](what string, facts cluster.Facts[T]) []Finding {
 	if facts.Known() {
@@ -185,14 +202,7 @@ func (o *Object) poolName() string {
 
 // exemptAround looks for an exemption of an object that is no placeholder and no Workspace pod.
 func (e *Evaluator) exemptAround(rule *Rule, object Ref) bool {
-	for _, x := range e.exemptions {
-		if x.Namespace == object.Namespace && (x.Name == "" || x.Name == object.Name) {
-			for _, id := range x.Rules {
-				if id == rule.ID {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.exemptions, func(x config.Exemption) bool {
+		return x.Namespace == object.Namespace && (x.Name == "" || x.Name == object.Name) && slices.Contains(x.Rules, rule.ID)
+	})
 }

@@ -83,6 +83,8 @@ func nodeClassFindings(a *Audit, np *cluster.NodePool) []Finding {
 		return []Finding{notVerified(path, what+": "+classes.Reason())}
 	case malformed != "":
 		return []Finding{notVerified(path, what+": "+malformed)}
+	case class == nil && !a.live():
+		return []Finding{notVerified(path.Child("name"), fmt.Sprintf("%s (%s) is not among these files: without it Karpenter starts no node", what, ref.Group))}
 	case class == nil:
 		return []Finding{invalid(path.Child("name"), ref.Name, fmt.Sprintf("%s (%s) does not exist: Karpenter starts no node", what, ref.Group)).
 			withFix("Create the node class, or correct the nodeClassRef.")}

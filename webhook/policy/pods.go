@@ -52,8 +52,11 @@ func (a *Audit) deploymentsOf(pod *corev1.Pod) []string {
 	}
 	var names []string
 	for _, o := range a.placeholders {
+		if o.Namespace != pod.Namespace {
+			continue // before the selector is made, which takes time for each of thousands of Workspaces
+		}
 		selector, err := metav1.LabelSelectorAsSelector(o.Deployment.Spec.Selector)
-		if err == nil && o.Namespace == pod.Namespace && selector.Matches(labels.Set(pod.Labels)) {
+		if err == nil && selector.Matches(labels.Set(pod.Labels)) {
 			names = append(names, o.Name)
 		}
 	}

@@ -93,7 +93,11 @@ func configurationFindings(a *Audit, kind string, byName map[string][]webhook, m
 	case malformed != "":
 		findings = append(findings, notVerified(path, malformed).about(kind, "", webhookConfiguration, ""))
 	case !installed:
-		findings = append(findings, required(path, "warmpool's webhooks are not installed: nothing is filled in and nothing denied").about(kind, "", webhookConfiguration, ""))
+		f := required(path, "warmpool's webhooks are not installed: nothing is filled in and nothing denied")
+		if !a.live() && a.facts.MutatingWebhooks.Get(webhookConfiguration) == nil && a.facts.ValidatingWebhooks.Get(webhookConfiguration) == nil {
+			f = required(path, "not among these files: where warmpool's webhooks are not installed, nothing is filled in and nothing denied").milder(SeverityInfo)
+		}
+		findings = append(findings, f.about(kind, "", webhookConfiguration, ""))
 	}
 	return findings
 }

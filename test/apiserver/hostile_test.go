@@ -173,7 +173,7 @@ func oddSpecs() map[string]string {
 		"null spec": `null`, "no spec": `{}`, "null lists": `{"containers":null,"tolerations":null,"affinity":null,"initContainers":null}`,
 		"empty affinity": `{` + nodeAffinity(`[]`) + `}`, "null terms": `{` + nodeAffinity(`null`) + `}`,
 		"20,000 tolerations":         `{"tolerations":[` + each(20_000, `{"key":"example.com/t%d","operator":"Exists"}`) + `]}`,
-		"20,000 terms":               `{` + nodeAffinity(`[`+each(20_000, term)+`]`) + `}`,
+		"10,000 terms":               `{` + nodeAffinity(`[`+each(10_000, term)+`]`) + `}`,
 		"20,000 anti-affinity terms": antiAffinity(strings.Repeat(`{"topologyKey":"zone"},`, 20_000) + `{}`),
 		"5,000 NodePools excluded": `{` + nodeAffinity(`[{"matchExpressions":[`+
 			each(5_000, `{"key":"karpenter.sh/nodepool","operator":"NotIn","values":["p%d"]}`)+`]}]`) + `}`,

@@ -2,6 +2,8 @@ package apiserver_test
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,11 +97,20 @@ spec:
         resources: {limits: {cpu: "2", memory: 8Gi}}
 `)
 	maps.Copy(d.Spec.Template.Spec.Containers[0].Resources.Limits, list(devices...))
+	if slices.ContainsFunc(devices, func(name corev1.ResourceName) bool { return strings.HasPrefix(string(name), "aws.amazon.com/neuron") }) {
+		d.Spec.Template.Spec.InitContainers[0].Image = neuronImage
+	}
 	if pool != "" {
 		d.Labels[poolLabel] = pool
 	}
 	return &d
 }
+
+// Images of the WorkspaceTemplates of the example cluster.
+const (
+	cpuImage    = "public.ecr.aws/sagemaker/sagemaker-distribution:3.2.0-cpu"
+	neuronImage = "111122223333.dkr.ecr.us-west-2.amazonaws.com/jupyter-neuron:1.4.0"
+)
 
 // complete is a placeholder of pool gpu-a to which warmpool adds nothing.
 func complete(t *testing.T) *appsv1.Deployment {

@@ -208,9 +208,6 @@ func (g *guarded) stop(t *testing.T, leaving *install.Warmpool) {
 		})
 	}
 	eventually(t, "there is load", func() bool { return answered.Load() > 100 })
-	slow, body := newSlow(review)
-	load.Go(func() error { return ask(t.Context(), leaving.WebhookPort, slow) })
-	body.begin(t)
 	var stopped errgroup.Group
 	stopped.Go(leaving.Stop)
 	eventually(t, "it says that it stops", func() bool {
@@ -219,6 +216,9 @@ func (g *guarded) stop(t *testing.T, leaving *install.Warmpool) {
 	})
 	before := answered.Load()
 	eventually(t, "it goes on answering", func() bool { return answered.Load() > before+100 })
+	slow, body := newSlow(review)
+	load.Go(func() error { return ask(t.Context(), leaving.WebhookPort, slow) })
+	body.begin(t)
 	target.Store(int64(staying.WebhookPort))
 	eventually(t, "it closes its port", func() bool {
 		connection, err := net.DialTimeout("tcp", "127.0.0.1:"+strconv.Itoa(leaving.WebhookPort), time.Second)

@@ -138,7 +138,9 @@ func TestPlaceholderOfUnlabelledPool(t *testing.T) {
 			d := placeholder(t, "")
 			spec := &d.Spec.Template.Spec
 			spec.Containers[0].Resources.Limits["aws.amazon.com/neuron"] = resource.MustParse(quantity)
+			spec.InitContainers[0].Image = neuronImage
 			if quantity == "0" {
+				spec.InitContainers[0].Image = cpuImage
 				spec.NodeSelector = map[string]string{"karpenter.sh/nodepool": "spaces-cpu"}
 			}
 			o := u.create(t, u.namespace(t), d)

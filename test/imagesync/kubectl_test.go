@@ -38,6 +38,7 @@ func TestWhatKubectlShows(t *testing.T) {
 	show("an image by hand", "", "deployment.apps/kubectl image updated\n", keeps, "set", "image", "deployment/kubectl", pull+"="+third)
 	_, stderr := c.kubectl(t, "", "rollout", "undo", "deployment/kubectl", "-n", placeholders)
 	assert.Contains(t, stderr, keeps)
+	c.synced(t, "kubectl", second) // undo takes the annotations back too; image sync notes them again
 	show("a dry run", text, "deployment.apps/kubectl configured (server dry run)\n", keeps, append(apply, "--dry-run=server")...)
 	show("an old manifest in place of all that is there", text, "deployment.apps/kubectl replaced\n", keeps, "replace", "-f", "-")
 	c.passed(t, "kubectl")

@@ -165,10 +165,11 @@ func (g *guarded) stop(t *testing.T, leaving *install.Warmpool) {
 	require.NoError(t, err)
 	staying := g.start(t, port)
 
-	callers := http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{g.caller}, RootCAs: x509.NewCertPool()}}}
+	transport := &http.Transport{ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{g.caller}, RootCAs: x509.NewCertPool()}}
+	callers := &http.Client{Transport: transport}
 	review := reviewOf("Pod", `{`+workspaceMeta+`,"spec":{}}`)
-	ask := func(ctx context.Context, port int, body io.Reader) error {
+	ask := func(ctx context.Context, callers *http.Client, port int, body io.Reader) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d%s", port, webhook.PodsPath), body)
 		if err != nil {
 			return err
@@ -199,7 +200,7 @@ func (g *guarded) stop(t *testing.T, leaving *install.Warmpool) {
 	for range 8 {
 		load.Go(func() error {
 			for ctx.Err() == nil {
-				if err := ask(t.Context(), int(target.Load()), strings.NewReader(review)); err != nil {
+				if err := ask(t.Context(), callers, int(target.Load()), strings.NewReader(review)); err != nil {
 					return err
 				}
 				answered.Add(1)
@@ -215,9 +216,12 @@ func (g *guarded) stop(t *testing.T, leaving *install.Warmpool) {
 		return err != nil && strings.Contains(err.Error(), "503 Service Unavailable: stopping")
 	})
 	before := answered.Load()
-	eventually(t, "it goes on answering", func() bool { return answered.Load() > before+100 })
+	// Few: each needs a connection of its own now, and the port is open for the delay only.
+	eventually(t, "it goes on answering", func() bool { return answered.Load() > before+10 })
 	slow, body := newSlow(review)
-	load.Go(func() error { return ask(t.Context(), leaving.WebhookPort, slow) })
+	// On a connection of its own: that of the others is being given up.
+	alone := &http.Client{Transport: transport.Clone()}
+	load.Go(func() error { return ask(t.Context(), alone, leaving.WebhookPort, slow) })
 	body.begin(t)
 	target.Store(int64(staying.WebhookPort))
 	eventually(t, "it closes its port", func() bool {

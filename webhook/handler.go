@@ -156,7 +156,7 @@ func mutatePlaceholder(self string) func(*policy.Evaluator, *request[appsv1.Depl
 			o.ByWarmpool()
 		}
 		patch, replaced := MutatePlaceholder(e, o)
-		return Verdict{Pool: poolName(o), Patch: patch, Findings: replaced}
+		return Verdict{Pool: o.PoolName(), Patch: patch, Findings: replaced}
 	}
 }
 
@@ -167,5 +167,5 @@ func validatePlaceholder(e *policy.Evaluator, req *request[appsv1.Deployment]) V
 		return Verdict{}
 	}
 	o := e.Placeholder(req.Object, req.Namespace)
-	return Verdict{Pool: poolName(o), Findings: ValidatePlaceholder(e, o, req.OldObject)}
+	return Verdict{Pool: o.PoolName(), Findings: ValidatePlaceholder(e, o, req.OldObject)}
 }

@@ -33,7 +33,7 @@ func (v *Verdict) Denied() bool {
 func JudgePod(e *policy.Evaluator, pod *corev1.Pod, namespace string) Verdict {
 	o := e.Pod(pod, namespace)
 	patch := e.Mutate(o)
-	return Verdict{Pool: poolName(o), Patch: patch, Findings: e.Check(o)}
+	return Verdict{Pool: o.PoolName(), Patch: patch, Findings: e.Check(o)}
 }
 
 // MutatePlaceholder fills the Object of a placeholder Deployment and says what it replaced; one that is being deleted is
@@ -58,14 +58,7 @@ func ValidatePlaceholder(e *policy.Evaluator, o *policy.Object, old *appsv1.Depl
 func JudgePlaceholder(e *policy.Evaluator, d, old *appsv1.Deployment, namespace string) Verdict {
 	o := e.Placeholder(d, namespace).Updates(old)
 	patch, replaced := MutatePlaceholder(e, o)
-	return Verdict{Pool: poolName(o), Patch: patch, Findings: append(replaced, ValidatePlaceholder(e, o, old)...)}
-}
-
-func poolName(o *policy.Object) string {
-	if o.Pool == nil {
-		return ""
-	}
-	return o.Pool.Config.Name
+	return Verdict{Pool: o.PoolName(), Patch: patch, Findings: append(replaced, ValidatePlaceholder(e, o, old)...)}
 }
 
 // Excludes tells whether the webhook configurations leave a namespace out: no admission depends on warmpool in the

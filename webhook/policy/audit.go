@@ -38,12 +38,12 @@ func (e *Evaluator) Audit() (findings []Finding, objects int) {
 	a := e.audit()
 	for _, o := range a.placeholders {
 		for _, f := range e.check(o, true) {
-			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.poolName()))
+			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
 		}
 	}
 	for _, o := range a.workspaces {
 		for _, f := range e.check(o, true) {
-			findings = append(findings, f.about("Pod", o.Namespace, o.Name, o.poolName()))
+			findings = append(findings, f.about("Pod", o.Namespace, o.Name, o.PoolName()))
 		}
 	}
 	for i, rule := range table {
@@ -55,7 +55,7 @@ func (e *Evaluator) Audit() (findings []Finding, objects int) {
 			if actions, ok := e.actions[f.Pool]; ok {
 				action = actions[i]
 			}
-			if action != config.Off && !e.exemptAround(rule, f.Object) {
+			if action != config.Off && !e.exempts(rule, f.Object.Namespace, f.Object.Name) {
 				findings = append(findings, f.of(rule, action))
 			}
 		}
@@ -83,7 +83,7 @@ func (e *Evaluator) audit() *Audit {
 func (a *Audit) of(pool string) []*Object {
 	var found []*Object
 	for _, o := range a.placeholders {
-		if o.poolName() == pool {
+		if o.PoolName() == pool {
 			found = append(found, o)
 		}
 	}
@@ -157,11 +157,8 @@ func (a *Audit) eachNodePool(judge func(poolNodePool) []Finding) []Finding {
 func (a *Audit) nodes(pool *placement.Pool) []*corev1.Node {
 	var found []*corev1.Node
 	for _, node := range a.facts.Nodes.All() {
-		for _, value := range pool.Requirement.Values {
-			if have, ok := node.Labels[pool.Requirement.Key]; ok && have == value {
-				found = append(found, node)
-				break
-			}
+		if value, ok := node.Labels[pool.Requirement.Key]; ok && slices.Contains(pool.Requirement.Values, value) {
+			found = append(found, node)
 		}
 	}
 	return found
@@ -193,16 +190,10 @@ func unread[T any](what string, facts cluster.Facts[T]) []Finding {
 	return []Finding{f}
 }
 
-func (o *Object) poolName() string {
+// PoolName is the name of the object's pool; empty when it has none.
+func (o *Object) PoolName() string {
 	if o.Pool == nil {
 		return ""
 	}
 	return o.Pool.Config.Name
-}
-
-// exemptAround looks for an exemption of an object that is no placeholder and no Workspace pod.
-func (e *Evaluator) exemptAround(rule *Rule, object Ref) bool {
-	return slices.ContainsFunc(e.exemptions, func(x config.Exemption) bool {
-		return x.Namespace == object.Namespace && (x.Name == "" || x.Name == object.Name) && slices.Contains(x.Rules, rule.ID)
-	})
 }

@@ -68,7 +68,7 @@ func (a *Audit) targetFault(s *autoscaler, t scaleTarget, i int) (f Finding, fou
 		return fault(fmt.Sprintf("%s/%s is no placeholder: no label %s, and another priority class than %s",
 			s.namespace, t.name, placement.PoolLabel, a.config.Placeholders.PriorityClassName))
 	}
-	if pool := t.placeholder.poolName(); pool != "" && pool != s.poolName() {
+	if pool := t.placeholder.PoolName(); pool != "" && pool != s.poolName() {
 		return fault(fmt.Sprintf("is of pool %s, and another target of pool %s: both get the same count", pool, s.poolName()))
 	}
 	if other := a.sharedWith(s, t, i); other != "" {

@@ -206,8 +206,15 @@ func (e *Evaluator) applies(rule *Rule, action config.Action, o *Object) bool {
 // exempt looks for an exemption by the object's name; a Workspace pod, whose name is generated, goes by its
 // Workspace's name too.
 func (e *Evaluator) exempt(rule *Rule, o *Object) bool {
+	if o.Pod != nil {
+		return e.exempts(rule, o.Namespace, o.Name, o.Pod.Labels[config.WorkspaceLabel])
+	}
+	return e.exempts(rule, o.Namespace, o.Name)
+}
+
+// exempts looks for an exemption of what goes by any of the names.
+func (e *Evaluator) exempts(rule *Rule, namespace string, names ...string) bool {
 	return slices.ContainsFunc(e.exemptions, func(x config.Exemption) bool {
-		return x.Namespace == o.Namespace && slices.Contains(x.Rules, rule.ID) &&
-			(x.Name == "" || x.Name == o.Name || o.Pod != nil && x.Name == o.Pod.Labels[config.WorkspaceLabel])
+		return x.Namespace == namespace && slices.Contains(x.Rules, rule.ID) && (x.Name == "" || slices.Contains(names, x.Name))
 	})
 }

@@ -63,7 +63,7 @@ func buffered(a *Audit, buffer *cluster.CapacityBuffer) []Finding {
 	var findings []Finding
 	seen := map[string]bool{}
 	for _, o := range beside {
-		pool := o.poolName()
+		pool := o.PoolName()
 		if seen[pool] {
 			continue
 		}

@@ -37,14 +37,14 @@ func checkPullSecrets(a *Audit) []Finding {
 		var told []string
 		for _, image := range prepull.Pulled(o.Spec.InitContainers) {
 			registry := registryOf(image)
-			used := secrets[poolRegistry{o.poolName(), registry}]
+			used := secrets[poolRegistry{o.PoolName(), registry}]
 			if registry == "" || len(used) == 0 || slices.Contains(told, registry) {
 				continue
 			}
 			told = append(told, registry)
 			f := required(o.specPath("imagePullSecrets"), fmt.Sprintf("Workspaces of pool %s pull from %s with secret %s; without one %s may not be pulled",
-				o.poolName(), registry, clip(strings.Join(slices.Sorted(maps.Keys(used)), ", ")), image))
-			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.poolName()))
+				o.PoolName(), registry, clip(strings.Join(slices.Sorted(maps.Keys(used)), ", ")), image))
+			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
 		}
 	}
 	return findings
@@ -73,7 +73,7 @@ func (a *Audit) pullSecrets() map[poolRegistry]map[string]bool {
 		if i < 0 || o.Pool == nil || len(o.Spec.ImagePullSecrets) == 0 {
 			continue
 		}
-		key := poolRegistry{o.poolName(), registryOf(o.Spec.Containers[i].Image)}
+		key := poolRegistry{o.PoolName(), registryOf(o.Spec.Containers[i].Image)}
 		if secrets[key] == nil {
 			secrets[key] = map[string]bool{}
 		}

@@ -41,7 +41,7 @@ func checkReplicas(a *Audit) []Finding {
 			found = []Finding{invalid(path, replicas, "nothing is warm while the only placeholder is refilled")}
 		}
 		for _, f := range found {
-			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.poolName()))
+			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
 		}
 	}
 	return findings

@@ -41,7 +41,7 @@ func checkStuck(a *Audit) []Finding {
 			found = append(found, f)
 		}
 		for _, f := range found {
-			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.poolName()))
+			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
 		}
 	}
 	return findings

@@ -74,10 +74,10 @@ func (a *Audit) zonesInUse() map[string]map[string]int {
 			}
 		}
 		for zones := range own {
-			if used[o.poolName()] == nil {
-				used[o.poolName()] = map[string]int{}
+			if used[o.PoolName()] == nil {
+				used[o.PoolName()] = map[string]int{}
 			}
-			used[o.poolName()][zones]++
+			used[o.PoolName()][zones]++
 		}
 	}
 	return used

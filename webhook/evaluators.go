@@ -19,8 +19,8 @@ import (
 type Evaluators struct {
 	// Seen, if set before the first Observe, is told which nodes stand for the types of each pool.
 	Seen func(pools map[string][]*corev1.Node)
-	// Changed, if set before the first Observe, is told that another Evaluator is in force; it must not block.
-	Changed func()
+	// Changed, set before the first Observe, are told that another Evaluator is in force; they must not block.
+	Changed []func()
 
 	current atomic.Pointer[policy.Evaluator]
 
@@ -67,8 +67,8 @@ func (s *Evaluators) build(cfg *config.WarmPoolConfiguration, tracker *sizing.Tr
 	if s.Seen != nil {
 		s.Seen(sizes.Seen(s.facts))
 	}
-	if s.Changed != nil {
-		s.Changed()
+	for _, changed := range s.Changed {
+		changed()
 	}
 	if s.expiry != nil {
 		s.expiry.Stop()

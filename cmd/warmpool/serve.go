@@ -175,7 +175,7 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 	seen := lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)
 	evaluators.Seen = seen.Record
 	images := imagesync.New(mgr, evaluators.Current, recorder)
-	evaluators.Changed = images.Changed
+	evaluators.Changed = []func(){images.Changed}
 	server := mgr.GetWebhookServer()
 	for path, handler := range webhook.Handlers(evaluators.Current, serviceAccount(o.certs.Namespace), log.WithName("admission")) {
 		server.Register(path, mgr.sendAway(handler))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -244,6 +245,33 @@ func TestOpenReports(t *testing.T) {
 	var cleared openreports.ClusterReport
 	require.NoError(t, yaml.UnmarshalStrict([]byte(printed(t, empty, "openreports", Screen{})), &cleared))
 	assert.Empty(t, cleared.Results, "it replaces an earlier report")
+}
+
+// An object that etcd refuses would tell nobody anything.
+func TestOpenReportsAreBounded(t *testing.T) {
+	const count = 3000
+	var findings []policy.Finding
+	for i := range count {
+		severity := policy.SeverityWarning
+		if i%2 == 0 {
+			severity = policy.SeverityError
+		}
+		findings = append(findings, finding(t, "placeholder-size", severity, "Pod", "a", fmt.Sprintf("pod-%d", i), field.Required(field.NewPath("spec"), strings.Repeat("long ", 2000))))
+	}
+	ofCluster, ofNamespaces := New(findings, count, nil).OpenReports()
+	assert.Empty(t, ofCluster.Results)
+	require.Len(t, ofNamespaces, 1)
+	report := ofNamespaces[0]
+	text, err := json.Marshal(report)
+	require.NoError(t, err)
+	assert.Less(t, len(text), 1200<<10)
+	assert.Equal(t, openreports.ReportSummary{Fail: count / 2, Warn: count / 2, Skip: 1}, report.Summary, "of all")
+	shown := len(report.Results) - 1
+	require.Greater(t, shown, 100)
+	for _, result := range report.Results[:shown] {
+		assert.Equal(t, openreports.Result("fail"), result.Result, "the worst come first")
+	}
+	assert.Equal(t, fmt.Sprintf("%d more findings, no worse than these, have no room here. warmpool audit shows all.", count-shown), report.Results[shown].Description)
 }
 
 func TestUnknownFormat(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	exampleCluster = "../manifests/examples"
+	exampleCluster = "../manifests/examples/fine"
 	exampleConfig  = exampleCluster + "/warmpool.yaml"
 )
 

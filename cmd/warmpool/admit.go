@@ -66,16 +66,16 @@ With neither, --config is needed, and rules that need facts say "not verified".
 
 Exit codes: 0, all objects are admitted; 1, some object is denied; 2, bad usage or input.`,
 		Example: `  # What becomes of a Workspace pod in the example cluster
-  warmpool admit -f pod.yaml --cluster manifests/examples
+  warmpool admit -f pod.yaml --cluster manifests/examples/fine
 
   # The patch alone
-  warmpool admit -f pod.yaml --cluster manifests/examples -o patch
+  warmpool admit -f pod.yaml --cluster manifests/examples/fine -o patch
 
   # A kustomization, against the live cluster
   kubectl kustomize . | warmpool admit -f - --context prod
 
   # An update
-  warmpool admit -f new.yaml --old old.yaml --cluster manifests/examples`,
+  warmpool admit -f new.yaml --old old.yaml --cluster manifests/examples/fine`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}

@@ -38,7 +38,7 @@ sizing.allocatable in the configuration, in this order. The facts of the cluster
 
 Exit codes: 0, some pool was sized; 2, none was, or bad usage or input.`,
 		Example: `  # All pools of the example cluster
-  warmpool size --cluster manifests/examples
+  warmpool size --cluster manifests/examples/fine
 
   # One pool of a live cluster, for a program
   warmpool size --pool gpu --context prod -o json

@@ -51,7 +51,7 @@ func patched(t *testing.T, patch string) string {
 // placeholderFindings are what rules find in the placeholders of the rendered manifests.
 func placeholderFindings(t *testing.T, rendered, config string) (findings []string, placeholders int) {
 	t.Helper()
-	out, err := runCommand(t, "admit", "-f", rendered, "--cluster", "../../manifests/examples", "--config", config, "-o", "json")
+	out, err := runCommand(t, "admit", "-f", rendered, "--cluster", "../../manifests/examples/fine", "--config", config, "-o", "json")
 	var admissions []admission
 	require.NoError(t, json.Unmarshal([]byte(out), &admissions), "%v", err)
 	for _, a := range admissions {
@@ -68,7 +68,7 @@ func placeholderFindings(t *testing.T, rendered, config string) (findings []stri
 
 // The patch applies to the shipped placeholders, in which no rule then finds a fault; one unit more is refused.
 func TestSizePatchFits(t *testing.T) {
-	example, err := os.ReadFile("../../manifests/examples/warmpool.yaml")
+	example, err := os.ReadFile("../../manifests/examples/fine/warmpool.yaml")
 	require.NoError(t, err)
 	for name, c := range map[string]struct{ cpuMode, cpu, more string }{
 		"as configured":  {"Coexist", `cpu: "2"`, ""},
@@ -77,7 +77,7 @@ func TestSizePatchFits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config := filepath.Join(t.TempDir(), "warmpool.yaml")
 			write(t, config, strings.Replace(string(example), "mode: Coexist", "mode: "+c.cpuMode, 1))
-			patch, err := runCommand(t, "size", "--pool", "cpu,gpu", "--cluster", "../../manifests/examples", "--config", config, "-o", "patch")
+			patch, err := runCommand(t, "size", "--pool", "cpu,gpu", "--cluster", "../../manifests/examples/fine", "--config", config, "-o", "patch")
 			require.NoError(t, err)
 			require.Equal(t, 2, strings.Count(patch, c.cpu+"\n"), patch)
 			rendered := patched(t, patch)
@@ -100,7 +100,7 @@ func TestSizePatchFits(t *testing.T) {
 
 // The table is readable in a terminal of 100 columns.
 func TestSizeTableWidth(t *testing.T) {
-	table, err := runCommand(t, "size", "--cluster", "../../manifests/examples")
+	table, err := runCommand(t, "size", "--cluster", "../../manifests/examples/fine")
 	require.NoError(t, err)
 	for line := range strings.Lines(table) {
 		assert.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), width, line)
@@ -111,7 +111,7 @@ func TestSizeTableWidth(t *testing.T) {
 func TestREADMEShowsSizes(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
-	table, err := runCommand(t, "size", "--pool", "cpu", "--cluster", "../../manifests/examples")
+	table, err := runCommand(t, "size", "--pool", "cpu", "--cluster", "../../manifests/examples/fine")
 	require.NoError(t, err)
-	assert.Contains(t, string(readme), "$ warmpool size --pool cpu --cluster manifests/examples\n"+table+"```\n")
+	assert.Contains(t, string(readme), "$ warmpool size --pool cpu --cluster manifests/examples/fine\n"+table+"```\n")
 }

@@ -88,7 +88,7 @@ func lateObjects(t *testing.T) []*unstructured.Unstructured {
 		objects = append(objects[1:], fromField...)
 	}
 	for _, name := range []string{"cluster.yaml", "nodepools.yaml", "templates.yaml", "nodes.yaml", "daemonsets.yaml"} {
-		more, err := decodeFile(filepath.Join(root, "manifests", "examples", name))
+		more, err := decodeFile(filepath.Join(root, "manifests", "examples", "fine", name))
 		require.NoError(t, err)
 		for _, object := range more {
 			if object.GetName() == "spaces-gpu" {

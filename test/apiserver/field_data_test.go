@@ -59,7 +59,7 @@ func TestRealTemplateCRD(t *testing.T) {
 	require.NoError(t, cp.Apply(t.Context(), crd...))
 	root, err := install.Root()
 	require.NoError(t, err)
-	templates, err := decodeFile(filepath.Join(root, "manifests", "examples", "templates.yaml"))
+	templates, err := decodeFile(filepath.Join(root, "manifests", "examples", "fine", "templates.yaml"))
 	require.NoError(t, err)
 	require.NoError(t, cp.Apply(t.Context(), templates...))
 	u := newUser(t)

@@ -87,7 +87,7 @@ func furnish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	examples := filepath.Join(root, "manifests", "examples")
+	examples := filepath.Join(root, "manifests", "examples", "fine")
 	objects, err := decodeText(strings.ReplaceAll(moreNodePools, "NODECLASS", nodeClass))
 	if err != nil {
 		return err

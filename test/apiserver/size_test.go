@@ -113,7 +113,7 @@ func TestSizeFromFolderAndLive(t *testing.T) {
 // addSized puts the objects into the server, and takes them out again after the test.
 func addSized(t *testing.T, root string) {
 	t.Helper()
-	objects, err := decodeFile(filepath.Join(root, "manifests", "examples", "daemonsets.yaml"))
+	objects, err := decodeFile(filepath.Join(root, "manifests", "examples", "fine", "daemonsets.yaml"))
 	require.NoError(t, err)
 	more, err := decodeText(sizedObjects)
 	require.NoError(t, err)

@@ -203,7 +203,7 @@ func framework[T kruntime.Object](defaulter admission.Defaulter[T]) http.Handler
 
 func evaluator(b *testing.B) *policy.Evaluator {
 	b.Helper()
-	examples := filepath.Join("..", "..", "manifests", "examples")
+	examples := filepath.Join("..", "..", "manifests", "examples", "fine")
 	facts, _, err := manifest.Read([]string{examples}, nil)
 	require.NoError(b, err)
 	data, err := os.ReadFile(filepath.Join(examples, "warmpool.yaml"))

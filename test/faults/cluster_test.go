@@ -70,7 +70,7 @@ func (c *cluster) examples(t *testing.T, root string) []*unstructured.Unstructur
 	t.Helper()
 	var all []*unstructured.Unstructured
 	for _, name := range []string{"cluster.yaml", "nodepools.yaml", "templates.yaml"} {
-		text, err := os.ReadFile(filepath.Join(root, "manifests", "examples", name))
+		text, err := os.ReadFile(filepath.Join(root, "manifests", "examples", "fine", name))
 		require.NoError(t, err)
 		objects, err := controlplane.Decode(bytes.NewReader(text))
 		require.NoError(t, err)

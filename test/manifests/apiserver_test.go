@@ -94,7 +94,7 @@ func admit(t *testing.T, root, binary string, rendered []*unstructured.Unstructu
 	file := filepath.Join(dir, "rendered.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(all.String()), 0o600))
 	for _, name := range []string{"nodes.yaml", "nodepools.yaml", "daemonsets.yaml", "templates.yaml"} {
-		content, err := os.ReadFile(filepath.Join(root, "manifests", "examples", name))
+		content, err := os.ReadFile(filepath.Join(root, "manifests", "examples", "fine", name))
 		require.NoError(t, err)
 		if strings.Contains(all.String(), "example.com/pool") {
 			content = bytes.ReplaceAll(content, []byte("karpenter.sh/nodepool"), []byte("example.com/pool"))

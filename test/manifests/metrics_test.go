@@ -89,7 +89,7 @@ func queriesOf(t *testing.T, root, manifests string) []query {
 func provoke(t *testing.T, cp *controlplane.ControlPlane, root, binary string) *install.Warmpool {
 	t.Helper()
 	for _, name := range []string{"cluster.yaml", "templates.yaml"} {
-		_, _, err := cp.Kubectl(t.Context(), "", "apply", "-f", filepath.Join(root, "manifests", "examples", name))
+		_, _, err := cp.Kubectl(t.Context(), "", "apply", "-f", filepath.Join(root, "manifests", "examples", "fine", name))
 		require.NoError(t, err)
 	}
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {generateName: notebook-, namespace: team-b, labels: {workspace.jupyter.org/workspace-name: notebook}}\n" +

@@ -28,7 +28,7 @@ func (t *tour) setUp(ctx context.Context, cp *controlplane.ControlPlane, full bo
 		return err
 	}
 	t.heading("Installing")
-	t.say("The example cluster of manifests/examples: NodePools, nodes, WorkspaceTemplates, namespaces.")
+	t.say("The example cluster of manifests/examples/fine: NodePools, nodes, WorkspaceTemplates, namespaces.")
 	if err := t.readNodes(); err != nil {
 		return err
 	}
@@ -49,14 +49,14 @@ func (t *tour) setUp(ctx context.Context, cp *controlplane.ControlPlane, full bo
 	return nil
 }
 
-// exampleCluster applies manifests/examples. The node class stays out: it is for Karpenter, which does not run here.
+// exampleCluster applies manifests/examples/fine. The node class stays out: it is for Karpenter, which does not run here.
 func (t *tour) exampleCluster(ctx context.Context, cp *controlplane.ControlPlane, full bool) error {
 	objects, err := install.CRDs(t.root)
 	if err != nil {
 		return err
 	}
 	for _, name := range []string{"cluster.yaml", "nodepools.yaml", "templates.yaml"} {
-		more, err := read(t.root, "manifests", "examples", name)
+		more, err := read(t.root, "manifests", "examples", "fine", name)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (t *tour) exampleCluster(ctx context.Context, cp *controlplane.ControlPlane
 }
 
 func (t *tour) readNodes() error {
-	objects, err := read(t.root, "manifests", "examples", "nodes.yaml")
+	objects, err := read(t.root, "manifests", "examples", "fine", "nodes.yaml")
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (t *tour) invite(cp *controlplane.ControlPlane, full bool) {
 	}
 	t.verbatim(lines...)
 	t.say("The same answers from manifests alone, as in CI, without a cluster:")
-	t.verbatim("warmpool admit --config manifests/examples/warmpool.yaml --cluster manifests/examples \\",
+	t.verbatim("warmpool admit --config manifests/examples/fine/warmpool.yaml --cluster manifests/examples/fine \\",
 		"  -f manifests/try/"+placeholderBroken)
 }
 

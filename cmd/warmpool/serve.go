@@ -29,6 +29,7 @@ import (
 	"warmpool.sh/webhook/events"
 	"warmpool.sh/webhook/imagesync"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/warmth"
 )
 
 const (
@@ -175,7 +176,8 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 	seen := lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)
 	evaluators.Seen = seen.Record
 	images := imagesync.New(mgr, evaluators.Current, recorder)
-	evaluators.Changed = []func(){images.Changed}
+	warm := warmth.New(mgr, evaluators.Current)
+	evaluators.Changed = []func(){images.Changed, warm.Changed}
 	server := mgr.GetWebhookServer()
 	for path, handler := range webhook.Handlers(evaluators.Current, serviceAccount(o.certs.Namespace), log.WithName("admission")) {
 		server.Register(path, mgr.sendAway(handler))
@@ -188,6 +190,7 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 		mgr.Add(recorder),
 		mgr.Add(seen),
 		images.SetupWithManager(mgr),
+		warm.SetupWithManager(mgr),
 		mgr.AddReadyzCheck("certificate", certificates.Ready),
 		mgr.AddReadyzCheck("facts", func(*http.Request) error {
 			if evaluators.Current() == nil {

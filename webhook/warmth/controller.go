@@ -1,0 +1,179 @@
+package warmth
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/policy"
+)
+
+// workers bounds the writes that are under way at once.
+const workers = 8
+
+// Controller labels placeholder pods by how far their pre-pull is. It works on the leader only, and on the pods of the
+// placeholders' namespace alone, for the Snapshot has no others.
+type Controller struct {
+	log     logr.Logger
+	source  func() *policy.Evaluator
+	writer  client.Writer
+	now     func() time.Time
+	changed chan struct{} // holds at most one signal
+
+	mu     sync.Mutex
+	writes map[types.NamespacedName]written
+	// shown is what the gauge shows.
+	shown counts
+}
+
+var _ reconcile.Reconciler = (*Controller)(nil)
+
+// New makes a Controller that goes by the Evaluator that source gives; nil while there is none.
+func New(mgr ctrl.Manager, source func() *policy.Evaluator) *Controller {
+	return &Controller{
+		log: mgr.GetLogger().WithName("warmth"), source: source, writer: mgr.GetClient(),
+		now: time.Now, changed: make(chan struct{}, 1), writes: map[types.NamespacedName]written{},
+	}
+}
+
+// Changed tells that there is another Evaluator; it never blocks.
+func (c *Controller) Changed() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// SetupWithManager has the manager run the Controller while it leads.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	// Not a watch of its own: that would end the process where pods may not be read, and admissions do not need them.
+	err := ctrl.NewControllerManagedBy(mgr).Named("warmth").
+		WatchesRawSource(source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			go c.feed(ctx, queue)
+			return nil
+		})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, time.Minute),
+		}).
+		Complete(c)
+	if err != nil {
+		return fmt.Errorf("set up the labels of placeholders: %w", err)
+	}
+	return nil
+}
+
+// feed queues the pods whose labels are not as they should be, whenever something that matters for them has changed.
+func (c *Controller) feed(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	var last *policy.Evaluator
+	for {
+		if e := c.source(); e != nil && (last == nil || matters(last, e)) {
+			for _, key := range c.scan(e) {
+				queue.Add(reconcile.Request{NamespacedName: key})
+			}
+			last = e
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.changed:
+		}
+	}
+}
+
+// matters tells whether the labels may be others by another Evaluator: nodes and templates come and go without.
+func matters(before, now *policy.Evaluator) bool {
+	a, b := before.Facts(), now.Facts()
+	return before.Config() != now.Config() || differ(a.PlaceholderPods, b.PlaceholderPods) || differ(a.Deployments, b.Deployments)
+}
+
+func differ[T any](before, now cluster.Facts[T]) bool {
+	keys, ok := now.ChangedSince(before)
+	return !ok || len(keys) > 0
+}
+
+// scan gives the pods to look at, in the order of their names, and sets the gauge.
+func (c *Controller) scan(e *policy.Evaluator) []types.NamespacedName {
+	var keys []types.NamespacedName
+	owners := placeholdersOf(e)
+	found := counts{}
+	for _, owner := range owners {
+		found[owner.pool] = map[state]int{}
+	}
+	for _, pod := range e.Facts().PlaceholderPods.All() {
+		owner, ok := owners[deploymentOf(pod)]
+		if !ok || hasEnded(pod) {
+			continue
+		}
+		at, wanted := decide(pod)
+		found[owner.pool][at]++
+		if len(difference(pod.Labels, wanted)) > 0 {
+			keys = append(keys, client.ObjectKeyFromObject(pod))
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found.show(c.shown)
+	c.shown = found
+	for key := range c.writes {
+		if e.Facts().PlaceholderPods.Get(key.String()) == nil {
+			delete(c.writes, key)
+		}
+	}
+	return keys
+}
+
+// Reconcile gives one pod the labels that it is to have.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	e := c.source()
+	if e == nil {
+		return reconcile.Result{}, nil
+	}
+	pod := e.Facts().PlaceholderPods.Get(request.String())
+	if pod == nil || hasEnded(pod) || !isLabelled(e, pod) {
+		return reconcile.Result{}, nil
+	}
+	if after := c.lastWrite(request.NamespacedName).behind(pod, c.now()); after > 0 {
+		return reconcile.Result{RequeueAfter: after}, nil
+	}
+	at, wanted := decide(pod)
+	changes := difference(pod.Labels, wanted)
+	if len(changes) == 0 {
+		return reconcile.Result{}, nil
+	}
+	w, err := c.write(ctx, pod, changes)
+	switch {
+	case gone(err):
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("patch Pod %s: %w", request, err)
+	}
+	c.mu.Lock()
+	c.writes[request.NamespacedName] = w
+	c.mu.Unlock()
+	c.log.V(1).Info("pod labelled", "namespace", pod.Namespace, "name", pod.Name, "state", at)
+	return reconcile.Result{}, nil
+}
+
+func (c *Controller) lastWrite(key types.NamespacedName) written {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes[key]
+}
+
+// hasEnded tells that a pod holds no node any more, or is about to let go of it: nobody asks for its labels.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}

@@ -49,15 +49,15 @@ func progress(pod *corev1.Pod, images map[string]string) state {
 		status := statusOf(pod, container.Name)
 		if status != nil && isPulled(status) {
 			images[prepull.ImageLabel(container.Image)] = "true"
-			continue
+		} else {
+			missing = true
 		}
-		missing = true
 		failing = failing || status != nil && keepsFailing(status, pod.Labels[prepull.WarmLabel] == prepull.WarmFailed)
 	}
 	switch {
 	case pod.Spec.NodeName == "":
 		return pending
-	case failing:
+	case missing && failing: // also where an earlier container cannot be started: the next ones wait for it
 		return failed
 	case missing, !pulls && pod.Status.Phase != corev1.PodRunning: // nothing to pull: nobody has to spare it once it runs
 		return pulling

@@ -29,8 +29,8 @@ const (
 
 const kubernetes = "k8s.io/kubernetes"
 
-// artifact is one file that a control plane needs. It comes out of a module that
-// components/go.mod pins.
+// artifact is one file that a control plane or a node needs. It comes out of a
+// module that the go.mod in components or nodecomponents pins.
 type artifact struct {
 	name, module string
 	// main is the folder of the program in the module, if it is a program.
@@ -72,10 +72,21 @@ func artifacts(opts Options) []artifact {
 	return list
 }
 
+// components is a module that pins the sources of programs.
+type components struct {
+	folder string // beside this file
+	lead   string // the module whose version the folder in the cache is named for
+	flags  []string
+	env    []string
+}
+
+var clusterComponents = components{folder: "components", lead: kubernetes}
+
 // store finds artifacts, or makes them.
 type store struct {
+	components
 	assets string // the folder that the user names, or ""
-	source string // the folder of components/go.mod
+	source string // the folder of the components' go.mod
 	goMod  []byte
 	cache  string // the folder of this set of versions, shared by every clone
 	log    io.Writer
@@ -83,12 +94,16 @@ type store struct {
 
 // locate returns the path of every file that a control plane with opts needs.
 func locate(ctx context.Context, opts Options) (map[string]string, error) {
-	s, err := findStore(ctx, opts.Log)
+	return locateIn(ctx, clusterComponents, opts.Log, artifacts(opts))
+}
+
+func locateIn(ctx context.Context, from components, log io.Writer, list []artifact) (map[string]string, error) {
+	s, err := findStore(ctx, from, log)
 	if err != nil {
 		return nil, err
 	}
 	paths := map[string]string{}
-	for _, a := range artifacts(opts) {
+	for _, a := range list {
 		if paths[a.name], err = s.get(ctx, a); err != nil {
 			return nil, fmt.Errorf("get %s: %w", a.name, err)
 		}
@@ -97,8 +112,8 @@ func locate(ctx context.Context, opts Options) (map[string]string, error) {
 }
 
 // findStore makes the store of this repository and user; a nil log discards.
-func findStore(ctx context.Context, log io.Writer) (*store, error) {
-	source, err := componentsDir(ctx)
+func findStore(ctx context.Context, from components, log io.Writer) (*store, error) {
+	module, err := moduleDir(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -106,21 +121,22 @@ func findStore(ctx context.Context, log io.Writer) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the user's cache folder: %w", err)
 	}
-	return newStore(os.Getenv("KUBEBUILDER_ASSETS"), source, userCache, cmp.Or[io.Writer](log, io.Discard))
+	source := filepath.Join(module, "test", "controlplane", from.folder)
+	return newStore(from, os.Getenv("KUBEBUILDER_ASSETS"), source, userCache, cmp.Or[io.Writer](log, io.Discard))
 }
 
-// componentsDir asks the go command, which knows where this module is however the
+// moduleDir asks the go command, which knows where this module is however the
 // program was compiled: the file name that runtime.Caller gives is no path on disk
 // after a build with -trimpath, and go:embed does not reach into a nested module.
-func componentsDir(ctx context.Context) (string, error) {
+func moduleDir(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "warmpool.sh").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the module warmpool.sh (run this inside the repository): %w", withStderr(err))
 	}
-	return filepath.Join(strings.TrimSpace(string(out)), "test", "controlplane", "components"), nil
+	return strings.TrimSpace(string(out)), nil
 }
 
-func newStore(assets, source, userCache string, log io.Writer) (*store, error) {
+func newStore(from components, assets, source, userCache string, log io.Writer) (*store, error) {
 	goMod, err := os.ReadFile(filepath.Join(source, "go.mod"))
 	if err != nil {
 		return nil, fmt.Errorf("read the versions of the components: %w", err)
@@ -134,8 +150,8 @@ func newStore(assets, source, userCache string, log io.Writer) (*store, error) {
 			return nil, fmt.Errorf("resolve KUBEBUILDER_ASSETS: %w", err)
 		}
 	}
-	s := &store{assets: assets, source: source, goMod: goMod, log: log}
-	version, err := s.version(kubernetes)
+	s := &store{components: from, assets: assets, source: source, goMod: goMod, log: log}
+	version, err := s.version(from.lead)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func TestLookupOrder(t *testing.T) {
 	write(t, filepath.Join(bin, "go"), fakeGo)
 
 	var log bytes.Buffer
-	s, err := newStore(assets, "components", t.TempDir(), &log)
+	s, err := newStore(clusterComponents, assets, "components", t.TempDir(), &log)
 	require.NoError(t, err)
 	server := artifacts(Options{})[1]
 	require.Equal(t, apiServer, server.name)
@@ -64,7 +64,7 @@ func TestLookupSurvivesFailingSetupEnvtest(t *testing.T) {
 	t.Setenv("PATH", bin+":/usr/bin:/bin")
 	write(t, filepath.Join(bin, "go"), fakeGo)
 	write(t, filepath.Join(bin, "setup-envtest"), "#!/bin/sh\necho no network >&2\nexit 2\n")
-	s, err := newStore("", "components", t.TempDir(), &bytes.Buffer{})
+	s, err := newStore(clusterComponents, "", "components", t.TempDir(), &bytes.Buffer{})
 	require.NoError(t, err)
 	path, err := s.get(t.Context(), artifacts(Options{})[0])
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 	bin := t.TempDir()
 	t.Setenv("PATH", bin+":/usr/bin:/bin")
 	write(t, filepath.Join(bin, "go"), "#!/bin/sh\necho no space left >&2\nexit 1\n")
-	s, err := newStore("", "components", t.TempDir(), &bytes.Buffer{})
+	s, err := newStore(clusterComponents, "", "components", t.TempDir(), &bytes.Buffer{})
 	require.NoError(t, err)
 	_, err = s.get(t.Context(), artifacts(Options{})[0])
 	require.ErrorContains(t, err, "no space left")
@@ -97,7 +97,7 @@ func TestDataFileIsJoinedOnce(t *testing.T) {
 	write(t, filepath.Join(module, "b", "three.yaml"), "kind: Three\n")
 	data := artifact{name: "data.yaml", module: "example.com/module", globs: []string{"b/*.yaml", "a/*.yaml"}}
 
-	s, err := newStore("", "components", t.TempDir(), &bytes.Buffer{})
+	s, err := newStore(clusterComponents, "", "components", t.TempDir(), &bytes.Buffer{})
 	require.NoError(t, err)
 	for range 2 {
 		path, err := s.get(t.Context(), data)
@@ -115,19 +115,25 @@ func TestVersionKeyFollowsTheSums(t *testing.T) {
 	source, userCache := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(source, "go.mod"), "module m\n\nrequire k8s.io/kubernetes v1.2.3 // indirect\n")
 	write(t, filepath.Join(source, "go.sum"), "one")
-	first, err := newStore("", source, userCache, nil)
+	first, err := newStore(clusterComponents, "", source, userCache, nil)
 	require.NoError(t, err)
 	assert.Regexp(t, `/warmpool/controlplane/1\.2\.3-[0-9a-f]{8}$`, first.cache)
 	write(t, filepath.Join(source, "go.sum"), "two")
-	second, err := newStore("", source, userCache, nil)
+	second, err := newStore(clusterComponents, "", source, userCache, nil)
 	require.NoError(t, err)
 	assert.NotEqual(t, first.cache, second.cache)
 }
 
 func TestEveryComponentIsPinned(t *testing.T) {
-	s, err := newStore("", "components", t.TempDir(), nil)
+	s, err := newStore(clusterComponents, "", "components", t.TempDir(), nil)
 	require.NoError(t, err)
-	for _, a := range artifacts(Options{ControllerManager: true, Scheduler: true, KWOK: true, Karpenter: true}) {
+	for _, a := range append(artifacts(Options{ControllerManager: true, Scheduler: true, KWOK: true, Karpenter: true}), kubeletArtifact) {
+		_, err := s.version(a.module)
+		assert.NoError(t, err, a.name)
+	}
+	s, err = newStore(nodeComponents, "", "nodecomponents", t.TempDir(), nil)
+	require.NoError(t, err)
+	for _, a := range nodeArtifacts {
 		_, err := s.version(a.module)
 		assert.NoError(t, err, a.name)
 	}

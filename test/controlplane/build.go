@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -46,30 +47,41 @@ func (s *store) make(ctx context.Context, a artifact, target string) (err error)
 	return os.Rename(made, target)
 }
 
-// build compiles a program. Without the version flags Kubernetes calls itself
-// v0.0.0, which a client that asks for its version takes for too old.
+// build compiles a program.
 func (s *store) build(ctx context.Context, a artifact, target string) error {
 	own, err := s.version(a.module)
 	if err != nil {
 		return err
 	}
-	version, err := s.version(kubernetes)
+	flags, err := s.buildFlags()
 	if err != nil {
 		return err
-	}
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) != 3 {
-		return fmt.Errorf("%s v%s: want a version of three parts", kubernetes, version)
 	}
 	if _, err := fmt.Fprintf(s.log, "building %s %s from source (first time only, about %d minutes on 2 cores)\n",
 		a.name, own, a.minutes); err != nil {
 		return fmt.Errorf("report progress: %w", err)
 	}
-	const flag = " -X k8s.io/component-base/version."
-	_, err = s.goCommand(ctx, "build", "-mod=readonly",
-		"-ldflags", "-s -w"+flag+"gitVersion=v"+version+flag+"gitMajor="+parts[0]+flag+"gitMinor="+parts[1],
-		"-o", target, path.Join(a.module, a.main))
+	args := slices.Concat([]string{"build", "-mod=readonly"}, flags, []string{"-o", target, path.Join(a.module, a.main)})
+	_, err = s.goCommand(ctx, args...)
 	return err
+}
+
+// buildFlags adds Kubernetes' version: without it Kubernetes calls itself v0.0.0,
+// which a client that asks for its version takes for too old.
+func (s *store) buildFlags() ([]string, error) {
+	if s.lead != kubernetes {
+		return s.flags, nil
+	}
+	version, err := s.version(kubernetes)
+	if err != nil {
+		return nil, err
+	}
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) != 3 {
+		return nil, fmt.Errorf("%s v%s: want a version of three parts", kubernetes, version)
+	}
+	const flag = " -X k8s.io/component-base/version."
+	return []string{"-ldflags=-s -w" + flag + "gitVersion=v" + version + flag + "gitMajor=" + parts[0] + flag + "gitMinor=" + parts[1]}, nil
 }
 
 // join writes the files of a module that a names into one YAML file. It is kept
@@ -105,7 +117,7 @@ func (s *store) join(ctx context.Context, a artifact, target string) error {
 func (s *store) goCommand(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = s.source
-	cmd.Env = append(os.Environ(), "GOWORK=off")
+	cmd.Env = append(append(os.Environ(), "GOWORK=off"), s.env...)
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go %s: %w", args[0], withStderr(err))

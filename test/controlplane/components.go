@@ -47,7 +47,7 @@ func (c *ControlPlane) apiServer(opts Options, paths map[string]string) program 
 				"--etcd-servers="+c.etcdURL,
 				"--advertise-address="+loopback, "--endpoint-reconciler-type=none",
 				"--token-auth-file="+c.keys.tokenFile, "--client-ca-file="+c.keys.caFile,
-				"--authorization-mode=Node,RBAC",
+				"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 				"--service-account-issuer=https://kubernetes.default.svc",
 				"--service-account-key-file="+c.keys.serviceAccountKeyFile,
 				"--service-account-signing-key-file="+c.keys.serviceAccountKeyFile,

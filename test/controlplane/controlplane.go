@@ -81,6 +81,7 @@ type ControlPlane struct {
 
 	mu       sync.Mutex
 	children []*child
+	nodes    []*Nodes
 	stop     func() error
 }
 
@@ -172,6 +173,9 @@ func (c *ControlPlane) useAPIServer(url string) error {
 // it stands on first and waits for it.
 func (c *ControlPlane) end() error {
 	var errs []error
+	for _, nodes := range c.nodes {
+		errs = append(errs, nodes.Stop())
+	}
 	for _, child := range slices.Backward(c.children) {
 		errs = append(errs, child.stop())
 	}

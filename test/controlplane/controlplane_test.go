@@ -36,8 +36,8 @@ const (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // else controller-runtime prints a stack trace after 30 s
-	if os.Getenv(parentVariable) != "" {
-		if err := beParent(); err != nil {
+	if what := os.Getenv(parentVariable); what != "" {
+		if err := beParent(what); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -46,15 +46,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// beParent starts a control plane, prints its folder and the ids of its processes,
+// beParent starts what is asked for, prints its folders and the ids of its processes,
 // and then waits to be killed.
-func beParent() error {
-	c, err := Start(context.Background(), Options{Log: os.Stderr})
+func beParent(what string) error {
+	dirs, children, err := startForParent(context.Background(), what)
 	if err != nil {
 		return err
 	}
-	line := c.Dir
-	for _, child := range c.children {
+	line := strings.Join(dirs, " ")
+	for _, child := range children {
 		line += fmt.Sprintf(" %d", child.cmd.Process.Pid)
 	}
 	if _, err := fmt.Fprintln(os.Stdout, line); err != nil {
@@ -202,35 +202,43 @@ func TestStartFailureShowsTheLogAndLeavesNothing(t *testing.T) {
 }
 
 func TestChildrenDieWithAKilledParent(t *testing.T) {
+	pids, _ := killParent(t, "cluster")
+	require.Len(t, pids, 2)
+	for _, pid := range pids {
+		require.Eventually(t, func() bool { return !running(pid) }, limit, step, "process %d outlives its parent", pid)
+	}
+}
+
+// killParent kills a process after it has started what is asked for, and returns
+// which processes and folders that has.
+func killParent(t *testing.T, what string) (pids []int, dirs []string) {
+	t.Helper()
 	parent := exec.Command(os.Args[0])
-	parent.Env = append(os.Environ(), parentVariable+"=1")
+	parent.Env = append(os.Environ(), parentVariable+"="+what)
 	parent.Stderr = os.Stderr
 	out, err := parent.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, parent.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err, "the parent started no control plane")
-	fields := strings.Fields(line)
-	require.Len(t, fields, 3)
-	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(fields[0])) })
-	var pids []int
-	for _, field := range fields[1:] {
+	require.NoError(t, err, "the parent started nothing")
+	for _, field := range strings.Fields(line) {
 		pid, err := strconv.Atoi(field)
-		require.NoError(t, err)
+		if err != nil {
+			dirs = append(dirs, field)
+			t.Cleanup(func() { assert.NoError(t, os.RemoveAll(field)) })
+			continue
+		}
+		pids = append(pids, pid)
 		require.True(t, running(pid))
 		t.Cleanup(func() {
 			if running(pid) { // the test has failed; leave nothing behind all the same
 				assert.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 			}
 		})
-		pids = append(pids, pid)
 	}
-
 	require.NoError(t, parent.Process.Kill())
 	require.Error(t, parent.Wait())
-	for _, pid := range pids {
-		require.Eventually(t, func() bool { return !running(pid) }, limit, step, "process %d outlives its parent", pid)
-	}
+	return pids, dirs
 }
 
 // running is false for a zombie too: an orphan stays one where nobody collects it.

@@ -26,7 +26,7 @@ func (e *KubectlError) Error() string {
 
 // PrepareKubectl gets kubectl, which is built the first time, and returns its path.
 func PrepareKubectl(ctx context.Context) (string, error) {
-	s, err := findStore(ctx, nil)
+	s, err := findStore(ctx, clusterComponents, nil)
 	if err != nil {
 		return "", err
 	}

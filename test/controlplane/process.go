@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,8 @@ var errPortTaken = errors.New("a port it was given is in use")
 type program struct {
 	name, path string
 	ports      int
+	// attr is what the process is started with; nil: it dies with this one.
+	attr *syscall.SysProcAttr
 	// command gives arguments and extra environment; it runs once per attempt.
 	command func(ports []int) (args, env []string, err error)
 	ready   func(ctx context.Context, ports []int) error
@@ -41,20 +44,41 @@ type spawner struct{ jobs chan func() }
 
 func newSpawner() *spawner {
 	s := &spawner{jobs: make(chan func())}
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		for job := range s.jobs {
-			job()
-		}
-	}()
+	go s.serve()
 	return s
 }
 
-func (s *spawner) start(cmd *exec.Cmd) error {
-	started := make(chan error, 1)
-	s.jobs <- func() { started <- cmd.Start() }
-	return <-started
+func (s *spawner) serve() {
+	runtime.LockOSThread() // for good: the thread ends with the goroutine
+	if onMainThread() {
+		// That one cannot end. While it is held here, another goroutine runs on another thread.
+		moved := make(chan struct{})
+		go func() {
+			runtime.LockOSThread()
+			close(moved)
+			s.work()
+		}()
+		<-moved
+		runtime.UnlockOSThread()
+		return
+	}
+	s.work()
 }
+
+func (s *spawner) work() {
+	for job := range s.jobs {
+		job()
+	}
+}
+
+// do runs f on the thread.
+func (s *spawner) do(f func() error) error {
+	done := make(chan error, 1)
+	s.jobs <- func() { done <- f() }
+	return <-done
+}
+
+func (s *spawner) start(cmd *exec.Cmd) error { return s.do(cmd.Start) }
 
 func (s *spawner) close() { close(s.jobs) }
 
@@ -113,7 +137,7 @@ func (c *ControlPlane) spawn(p program, args, env []string) (*child, error) {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Dir, log, log
 	// Nothing of the user's own configuration may reach a test cluster.
 	cmd.Env = append([]string{"HOME=" + c.Dir, "TMPDIR=" + c.Dir, "PATH=" + os.Getenv("PATH")}, env...)
-	cmd.SysProcAttr = dieWithParent()
+	cmd.SysProcAttr = cmp.Or(p.attr, dieWithParent())
 	err = c.spawner.start(cmd)
 	if closeErr := log.Close(); err == nil && closeErr != nil {
 		err = errors.Join(closeErr, cmd.Process.Kill())
@@ -194,6 +218,11 @@ func (p *child) stop() error {
 		return nil
 	case <-time.After(stopLimit):
 	}
+	return p.kill()
+}
+
+// kill ends the process at once.
+func (p *child) kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill %s: %w", p.name, err)
 	}

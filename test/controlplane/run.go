@@ -48,13 +48,7 @@ func (c *ControlPlane) Run(ctx context.Context, p Program) (*Process, error) {
 }
 
 // Kill ends the process at once.
-func (p *Process) Kill() error {
-	if err := p.child.cmd.Process.Kill(); err != nil {
-		return fmt.Errorf("kill %s: %w", p.child.name, err)
-	}
-	<-p.child.done
-	return nil
-}
+func (p *Process) Kill() error { return p.child.kill() }
 
 // Stop asks the process to end (SIGTERM) and waits until it has; the error says
 // how it ended when that is not with exit code 0.

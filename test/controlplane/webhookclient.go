@@ -51,7 +51,7 @@ func (k keys) writeAdmissionConfig(dir, name string) (string, error) {
 	return path, nil
 }
 
-func (k keys) newClientCert(name string) (certificate, keyPEM []byte, err error) {
+func (k keys) newClientCert(name string, groups ...string) (certificate, keyPEM []byte, err error) {
 	ca, err := tls.LoadX509KeyPair(k.caFile, k.caKeyFile)
 	if err != nil {
 		return nil, nil, err
@@ -62,7 +62,7 @@ func (k keys) newClientCert(name string) (certificate, keyPEM []byte, err error)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(3),
-		Subject:      pkix.Name{CommonName: name},
+		Subject:      pkix.Name{CommonName: name, Organization: groups},
 		NotBefore:    ca.Leaf.NotBefore,
 		NotAfter:     time.Now().AddDate(1, 0, 0),
 		KeyUsage:     x509.KeyUsageDigitalSignature,

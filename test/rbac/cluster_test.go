@@ -1,0 +1,147 @@
+package rbac_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/install"
+)
+
+// cluster is an API server that notes what warmpool asks for, with an overlay and two replicas.
+type cluster struct {
+	*controlplane.ControlPlane
+	admin    client.Client
+	root     string
+	grants   []grant
+	replicas []*install.Warmpool
+}
+
+func newCluster(t *testing.T, overlay string) *cluster {
+	t.Helper()
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{AuditPolicy: auditPolicy, Log: t.Output()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })
+	c := &cluster{ControlPlane: plane}
+	c.admin, err = client.New(plane.Config, client.Options{})
+	require.NoError(t, err)
+	c.root, err = install.Root()
+	require.NoError(t, err)
+	rendered, err := install.Render(filepath.Join(c.root, "manifests", "overlays", overlay))
+	require.NoError(t, err)
+	c.grants, err = granted(c.root, rendered)
+	require.NoError(t, err)
+	port, err := controlplane.FreePort()
+	require.NoError(t, err)
+	local, err := install.Localize(rendered, port)
+	require.NoError(t, err)
+	crds, err := install.CRDs(c.root)
+	require.NoError(t, err)
+	local = slices.DeleteFunc(local, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == "cert-manager.io" })
+	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, c.examples(t, "cluster.yaml"), c.examples(t, "templates.yaml"), c.examples(t, "nodepools.yaml"), local)...))
+	c.start(t, rendered, port, overlay)
+	return c
+}
+
+// start runs two replicas. One starts its watches as those of older Kubernetes have to be, each with a list.
+func (c *cluster) start(t *testing.T, rendered []*unstructured.Unstructured, port int, overlay string) {
+	t.Helper()
+	binary, err := install.Build(t.Context(), c.root, c.Dir)
+	require.NoError(t, err)
+	older := filepath.Join(c.Dir, "older")
+	script := "#!/bin/sh\nKUBE_FEATURE_WatchListClient=false exec '" + binary + "' \"$@\"\n"
+	require.NoError(t, os.WriteFile(older, []byte(script), 0o700)) //nolint:gosec // it is run
+	args := []string{}
+	if overlay == "cert-manager" {
+		args = append(args, "--cert-dir="+c.certificate(t))
+	}
+	for _, binary := range []string{binary, older} {
+		w, err := install.Start(t.Context(), c.ControlPlane, binary, rendered, port, args...)
+		require.NoError(t, err)
+		c.replicas = append(c.replicas, w)
+		port, err = controlplane.FreePort()
+		require.NoError(t, err)
+	}
+}
+
+// certificate is what cert-manager would make, and trusted as cainjector would have it.
+func (c *cluster) certificate(t *testing.T) (dir string) {
+	t.Helper()
+	certificate, key, err := cert.GenerateSelfSignedCertKey(install.Service+"."+install.Namespace+".svc", nil, nil)
+	require.NoError(t, err)
+	dir = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600))
+	c.setBundle(t, certificate)
+	return dir
+}
+
+// setBundle writes caBundle of all webhooks.
+func (c *cluster) setBundle(t *testing.T, bundle []byte) {
+	t.Helper()
+	c.changeWebhooks(t, func(mutating *admissionv1.MutatingWebhookConfiguration, validating *admissionv1.ValidatingWebhookConfiguration) {
+		for i := range mutating.Webhooks {
+			mutating.Webhooks[i].ClientConfig.CABundle = bundle
+		}
+		for i := range validating.Webhooks {
+			validating.Webhooks[i].ClientConfig.CABundle = bundle
+		}
+	})
+}
+
+// changeWebhooks changes both configurations, again where warmpool has written meanwhile.
+func (c *cluster) changeWebhooks(t *testing.T, change func(*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration)) {
+	t.Helper()
+	eventually(t, "the webhook configurations are written", func() error {
+		mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
+		key := client.ObjectKey{Name: "warmpool"}
+		if err := errors.Join(c.admin.Get(t.Context(), key, mutating), c.admin.Get(t.Context(), key, validating)); err != nil {
+			return err
+		}
+		change(mutating, validating)
+		return errors.Join(c.admin.Update(t.Context(), mutating), c.admin.Update(t.Context(), validating))
+	})
+}
+
+// examples are the objects of a file of manifests/examples/fine, but for those that the overlay has or that need other CRDs.
+func (c *cluster) examples(t *testing.T, name string) []*unstructured.Unstructured {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.root, "manifests", "examples", "fine", name))
+	require.NoError(t, err)
+	objects, err := controlplane.Decode(bytes.NewReader(text))
+	require.NoError(t, err)
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == "HyperpodNodeClass" || o.GetKind() == "PriorityClass"
+	})
+}
+
+// askedFor waits until warmpool has asked for something that is told by its text.
+func (c *cluster) askedFor(t *testing.T, what string) {
+	t.Helper()
+	eventually(t, what, func() error {
+		allowed, _, err := asked(c.Dir)
+		if err == nil && !slices.ContainsFunc(allowed, func(r request) bool { return strings.HasPrefix(r.String(), what) }) {
+			err = fmt.Errorf("warmpool has not asked for this: %s", what)
+		}
+		return err
+	})
+}
+
+// eventually waits until get gives no error.
+func eventually(t *testing.T, what string, get func() error) {
+	t.Helper()
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NoError(c, get(), what) }, limit, step)
+}

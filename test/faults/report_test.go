@@ -27,10 +27,16 @@ const reportFoot = `
 - **Columns.** *Refused* and *Not placed* count what the API server answered; *Longest gap* is between two pods that were placed;
   *Recovered after* is from the fault to the first placed pod after the last that was not. Made on 2 cores that others used too: times
   are upper bounds, and what is refused differs from run to run (13 to 28 for 20 kills).
-- **Killed.** The API server asks a webhook once. What is under way on the connection that breaks is lost, and so is what finds a dead
-  replica before its endpoint is gone: with 2 replicas about one pod for each API server and kill. More replicas make it fewer, and with
-  ` + "`Fail`" + ` the ReplicaSet makes another at once. A stop that is announced (a rollout, a drained node) loses nothing.
-- **` + "`caBundle`" + `.** While it is wiped the API server trusts nobody; warmpool writes it again when it hears of it.
+- **Killed.** The API server asks a webhook once: its client repeats no POST whose connection is refused or breaks. Most of what is
+  refused finds a dead replica whose endpoint is still listed, the rest was under way on the connection that broke: with 2 replicas
+  about one pod for each API server and kill. More replicas make it fewer, and with ` + "`Fail`" + ` the ReplicaSet makes another at once. A stop
+  that is announced (a rollout, a drained node) loses nothing. Another webhook entry, for pods that the first one has not placed, would
+  not make it none: it asks through the same Service at the same moment, finds the dead one of 2 replicas half of the time, and asks
+  again about each pod that belongs to no pool. An entry and a Service for each replica would, but then rollouts have no surge, and leave
+  one replica alone each time.
+- **` + "`caBundle`" + `.** While it is wiped the API server trusts nobody; warmpool writes it again when it hears of it, and waits for nothing
+  else: what is refused falls between the watch event to warmpool, its patch, and the watch event to the API server. No webhook can keep
+  it from being wiped, for the API server sends webhook configurations to none.
 - **CRDs.** Pods are placed without NodePools, by the pool's label and devices of the configuration. A taint that only the NodePool
   declares is unknown until it is back: list it in the pool's ` + "`nodeTaints`" + ` if pods must tolerate it even then.
 `

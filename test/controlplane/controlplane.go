@@ -3,9 +3,13 @@
 // kube-controller-manager, kube-scheduler, KWOK and Karpenter when asked for.
 // Tests and the local run use it. It runs on Unix only.
 //
+// Where RealNodes allows it, StartNodes adds real nodes: kubelet, containerd and runc,
+// each node in namespaces of its own, and a registry that they pull from.
+//
 // The programs come from $KUBEBUILDER_ASSETS, else from the user's cache folder,
 // else from setup-envtest, else they are built from the sources that
-// components/go.mod pins, which takes about 20 minutes the first time.
+// components/go.mod and nodecomponents/go.mod pin, which takes about 20 minutes the
+// first time, and about 8 more for nodes.
 package controlplane
 
 import (

@@ -91,6 +91,7 @@ func (n *Node) start(ctx context.Context) error {
 	plane := n.all.plane
 	started, err := plane.spawn(program{name: "node-" + n.Name, path: n.all.program(), attr: ownNamespaces()}, []string{
 		"-name=" + n.Name, "-address=" + n.IP + "/24", "-dir=" + n.dir,
+		"-cgroup=" + n.cgroup, "-hierarchies=" + strings.Join(n.all.cgroups, ":"),
 		"-cpus=" + strconv.Itoa(n.spec.CPUs), "-memory=" + strconv.FormatInt(n.spec.Memory>>10, 10), "--",
 		"--config=" + filepath.Join(n.dir, "kubelet.yaml"), "--kubeconfig=" + filepath.Join(n.dir, "kubeconfig"),
 		"--cert-dir=/var/lib/kubelet/pki", "--node-ip=" + n.IP, "--hostname-override=" + n.Name,

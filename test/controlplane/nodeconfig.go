@@ -76,9 +76,14 @@ func (n *Node) writeConfig(keys keys, paths map[string]string, runcPath string) 
 }
 
 func (n *Node) kubeletConfig() map[string]any {
+	enforced := []string{"pods"}
+	if n.spec.CPUs != 0 {
+		enforced = []string{"none"} // CPUs that are not there cannot be in a cpuset
+	}
 	return map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
-		"failCgroupV1": false, "cgroupDriver": "cgroupfs", "cgroupRoot": "/" + n.cgroup,
+		"failCgroupV1": false, "cgroupDriver": "cgroupfs",
+		"cgroupsPerQOS": n.spec.CPUs == 0, "enforceNodeAllocatable": enforced,
 		"containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
 		"address":                  n.IP, "readOnlyPort": 0,
 		// Only the network of the nodes leads there.

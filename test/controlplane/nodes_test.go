@@ -61,7 +61,7 @@ func TestNodes(t *testing.T) {
 	})
 	t.Run("a node that forgot an image pulls it again", func(t *testing.T) {
 		for _, name := range []string{"first", "second"} {
-			require.NoError(t, c.client.Delete(t.Context(), pod(warm, name, nil), client.GracePeriodSeconds(0)))
+			require.NoError(t, c.client.Delete(t.Context(), pod(warm, name, nil)))
 		}
 		require.NoError(t, warm.Forget(t.Context(), notebook))
 		before := nodes.Registry.Pulled(warm.IP)
@@ -93,7 +93,7 @@ func TestNodes(t *testing.T) {
 		require.NotEmpty(t, before)
 		require.NoError(t, nodes.Stop())
 		for _, left := range before {
-			assert.Empty(t, left(t))
+			require.Eventually(t, func() bool { return len(left(t)) == 0 }, limit, step, "%v", left(t))
 		}
 		require.NoError(t, nodes.Stop(), "a second call does nothing")
 	})
@@ -196,7 +196,7 @@ func traces(t *testing.T, nodes *Nodes) []func(*testing.T) []string {
 			}
 		}
 	}
-	require.Len(t, spaces, 1+5*len(nodes.nodes)+len(nodes.nodes), "five kinds, and the one of children twice")
+	require.Len(t, spaces, 1+7*len(nodes.nodes), "six kinds, and the one of children twice")
 	return append(found, func(t *testing.T) []string { return inNamespaces(t, spaces) })
 }
 

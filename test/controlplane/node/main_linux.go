@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -36,11 +37,17 @@ func run() error {
 	dir := flag.String("dir", "", "folder with containerd.toml, and with what outlives a mount namespace: lib and log")
 	cpus := flag.Int("cpus", 0, "number of CPUs that the kubelet finds; 0: those of the machine")
 	memory := flag.Int("memory", 0, "KiB of memory that the kubelet finds; 0: that of the machine")
+	cgroup := flag.String("cgroup", "", "path of a cgroup, the same in every hierarchy, that is the node's root")
+	hierarchies := flag.String("hierarchies", "", "where the hierarchies of cgroups are mounted, with colons between them")
 	flag.Parse()
+	runtime.LockOSThread() // what is unshared is one thread's, and its children's
 	if err := syscall.Sethostname([]byte(*name)); err != nil {
 		return fmt.Errorf("set the host name: %w", err)
 	}
 	if err := mountAll(*dir); err != nil {
+		return err
+	}
+	if err := enterCgroup(filepath.SplitList(*hierarchies), *cgroup); err != nil {
 		return err
 	}
 	if err := pretend(*cpus, *memory); err != nil {

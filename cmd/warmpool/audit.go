@@ -57,6 +57,9 @@ Exit codes: 0, nothing at or above --fail-on; 1, findings; 2, something could no
   # Manifests before they are applied, as a rendered kustomization
   kubectl kustomize . | warmpool audit -f -
 
+  # A page with a picture of each pool
+  warmpool audit -o html >audit.html
+
   # For code scanning, and for a program
   warmpool audit -f manifests -o sarif >warmpool.sarif
   warmpool audit --context prod --pool gpu --fail-on warning -o json`,
@@ -101,11 +104,17 @@ func (o *auditOptions) run(cmd *cobra.Command) error {
 		report.Notes = append([]string{"not everything could be read: see the error"}, report.Notes...)
 	}
 	report.NoteUnreadable(found.unreadable)
+	if o.output == "html" {
+		report.Subject, report.Configuration = o.subject(), found.origin
+		report.Pictures = slices.DeleteFunc(evaluator.Pictures(), func(p *policy.Picture) bool {
+			return len(o.pools) > 0 && !slices.Contains(o.pools, p.Pool.Name)
+		})
+	}
 	report.Rules = slices.DeleteFunc(report.Rules, func(rule *policy.Rule) bool {
 		return found.config.Rules[rule.ID] == config.Off || len(o.rules) > 0 && !slices.Contains(o.rules, rule.ID)
 	})
 	report.Filter(o.shows)
-	if o.output != "table" {
+	if o.output != "table" && o.output != "html" {
 		for _, note := range report.Notes {
 			cmd.PrintErrln("Note: " + note)
 		}
@@ -132,6 +141,14 @@ func (o *auditOptions) verdict(report *audit.Report, broken error) error {
 		return &exitError{fmt.Errorf("findings of severity %s%s: %d", o.failOn, worse, n), exitFindings}
 	}
 	return nil
+}
+
+// subject names what is audited.
+func (o *auditOptions) subject() string {
+	if len(o.files) > 0 {
+		return "Manifests: " + strings.Join(o.files, ", ")
+	}
+	return cmp.Or(*o.kube.Context, "The cluster of the current context")
 }
 
 // check reports options that name what is not there.

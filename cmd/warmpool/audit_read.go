@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ type audited struct {
 	config *config.WarmPoolConfiguration
 	facts  *cluster.Snapshot
 	notes  []string
+	// origin says where the configuration is from.
+	origin string
 	// unreadable are the kinds that this user may not read, broken the documents that nobody can.
 	unreadable []string
 	broken     error
@@ -153,6 +156,7 @@ func (o *auditOptions) configure(found *audited, held func() ([]byte, error)) er
 		return err
 	}
 	if o.configFile != "" || len(data) > 0 {
+		found.origin = cmp.Or(o.configFile, "the one that the cluster or its manifests hold")
 		found.config, err = o.configFrom(func() ([]byte, error) { return data, nil })
 		return err
 	}
@@ -165,7 +169,7 @@ func (o *auditOptions) configure(found *audited, held func() ([]byte, error)) er
 		}
 		return errors.Join(found.broken, err)
 	}
-	found.config = inferred
+	found.config, found.origin = inferred, "none; pools were inferred"
 	found.notes = append(found.notes, notes...)
 	return nil
 }

@@ -28,6 +28,7 @@ func formats() []format {
 	return []format{
 		{"table", printTable}, {"json", plain(printJSON)}, {"yaml", plain(printYAML)},
 		{"sarif", plain(printSARIF)}, {"junit", plain(printJUnit)}, {"openreports", plain(printOpenReports)},
+		{"html", plain(printHTML)},
 	}
 }
 

@@ -29,6 +29,10 @@ type Report struct {
 	// Time is when the audit ran, and Version that of warmpool.
 	Time    time.Time `json:"-"`
 	Version string    `json:"-"`
+
+	// What only the page shows: what was audited, where the configuration is from, and the pools as pictures.
+	Subject, Configuration string            `json:"-"`
+	Pictures               []*policy.Picture `json:"-"`
 }
 
 // Summary counts the objects that were judged and the findings by severity.

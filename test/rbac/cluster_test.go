@@ -63,7 +63,7 @@ func (c *cluster) start(t *testing.T, rendered []*unstructured.Unstructured, por
 	require.NoError(t, err)
 	older := filepath.Join(c.Dir, "older")
 	script := "#!/bin/sh\nKUBE_FEATURE_WatchListClient=false exec '" + binary + "' \"$@\"\n"
-	require.NoError(t, os.WriteFile(older, []byte(script), 0o700)) //nolint:gosec // it is run
+	require.NoError(t, os.WriteFile(older, []byte(script), 0o700))
 	args := []string{}
 	if overlay == "cert-manager" {
 		args = append(args, "--cert-dir="+c.certificate(t))

@@ -30,10 +30,10 @@ const reportFoot = `
 - **Killed.** The API server asks a webhook once: its client repeats no POST whose connection is refused or breaks. Most of what is
   refused finds a dead replica whose endpoint is still listed, the rest was under way on the connection that broke: with 2 replicas
   about one pod for each API server and kill. More replicas make it fewer, and with ` + "`Fail`" + ` the ReplicaSet makes another at once. A stop
-  that is announced (a rollout, a drained node) loses nothing. Another webhook entry, for pods that the first one has not placed, would
-  not make it none: it asks through the same Service at the same moment, finds the dead one of 2 replicas half of the time, and asks
-  again about each pod that belongs to no pool. An entry and a Service for each replica would, but then rollouts have no surge, and leave
-  one replica alone each time.
+  that is announced (a rollout, a drained node) loses nothing. Another webhook entry, for pods that the first one has not placed, does
+  not make it none (tried, with endpoints picked at random as by kube-proxy: 9 of 1057 pods in 20 kills): it asks through the same
+  Service at the same moment, finds the dead one of 2 replicas half of the time, and asks again about each pod that belongs to no pool.
+  An entry and a Service for each replica would, but then rollouts have no surge, and leave one replica alone each time.
 - **` + "`caBundle`" + `.** While it is wiped the API server trusts nobody; warmpool writes it again when it hears of it, and waits for nothing
   else: what is refused falls between the watch event to warmpool, its patch, and the watch event to the API server. No webhook can keep
   it from being wiped, for the API server sends webhook configurations to none.

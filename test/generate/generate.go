@@ -131,6 +131,12 @@ func (r Rand) WorkspacePod() *corev1.Pod {
 		pod.Labels["workspace.jupyter.org/template-name"], pod.Labels["workspace.jupyter.org/template-namespace"] = pick(r, poolNames), "shared"
 	}
 	pod.Spec = r.PodSpec()
+	if r.chance(60) {
+		pod.Spec.Containers[0].Image = pick(r, templateImages)
+	}
+	if r.chance(30) {
+		r.preferPods(&pod.Spec)
+	}
 	return pod
 }
 

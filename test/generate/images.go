@@ -5,9 +5,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/prepull"
 )
 
 var (
@@ -22,6 +24,25 @@ var (
 		"pull-workspace-image", "pull-workspace-image-2", "pull-workspace-image-3", "pull-workspace-image-02", "pull-workspace-image-x", "setup",
 	}
 )
+
+// preferPods adds preferred terms for or against other pods, at times placeholders among them.
+func (r Rand) preferPods(spec *corev1.PodSpec) {
+	if spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	preferred := several(r, 3, func() corev1.WeightedPodAffinityTerm {
+		return corev1.WeightedPodAffinityTerm{Weight: 1 + r.Int32N(100), PodAffinityTerm: corev1.PodAffinityTerm{
+			TopologyKey: corev1.LabelHostname, Namespaces: several(r, 1, func() string { return pick(r, []string{"overprovisioning", "team"}) }),
+			LabelSelector: pick(r, []*metav1.LabelSelector{nil, {MatchLabels: map[string]string{"app": "ph"}},
+				{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: prepull.ImageLabel("registry.example/nb:1"), Operator: metav1.LabelSelectorOpExists}}}}),
+		}}
+	})
+	if r.chance(80) {
+		spec.Affinity.PodAffinity = &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}
+	} else if spec.Affinity.PodAntiAffinity == nil {
+		spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}
+	}
+}
 
 // prePull adds templates to a pool, and at times their allowed images; or takes all templates away.
 func (r Rand) prePull(pool *config.Pool) {

@@ -41,14 +41,23 @@ func FuzzPlacement(f *testing.F) {
 		assertEntriesIntact(t, &before.Spec, &after.Spec)
 		assertNodes(t, choice.Pool, &before.Spec, &after.Spec)
 		assertTolerations(t, choice.Pool, &before.Spec, &after.Spec)
+		assertPreference(t, &before.Spec, &after.Spec)
 	})
 }
+
+const (
+	placeholders = "overprovisioning" // their namespace
+	image        = "registry.example/nb:1"
+)
 
 func place(pool *placement.Pool, pod *corev1.Pod) (*corev1.Pod, placement.Patch) {
 	after := *pod
 	var patch placement.Patch
 	pool.Require(&after.Spec, "/spec", &patch)
 	pool.Tolerate(&after.Spec, "/spec", &patch)
+	if !placement.MindsPlaceholders(&after.Spec, placeholders) {
+		placement.Prefer(&after.Spec, "/spec", placement.WarmFirst(placeholders, image), &patch)
+	}
 	return &after, patch
 }
 
@@ -83,6 +92,7 @@ func assertEntriesIntact(t *testing.T, before, after *corev1.PodSpec) {
 		return
 	}
 	affinity := after.Affinity.DeepCopy()
+	affinity.PodAffinity = before.Affinity.PodAffinity // see assertPreference
 	if before.Affinity.NodeAffinity == nil {
 		affinity.NodeAffinity = nil
 	} else if required := before.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; required == nil {
@@ -96,6 +106,24 @@ func assertEntriesIntact(t *testing.T, before, after *corev1.PodSpec) {
 		}
 	}
 	assert.True(t, equality.Semantic.DeepEqual(before.Affinity, affinity), "affinity apart from what was added")
+}
+
+// assertPreference: one term is added at the end, where none was about placeholders.
+func assertPreference(t *testing.T, before, after *corev1.PodSpec) {
+	t.Helper()
+	var was, is corev1.PodAffinity
+	if before.Affinity != nil && before.Affinity.PodAffinity != nil {
+		was = *before.Affinity.PodAffinity
+	}
+	if after.Affinity != nil && after.Affinity.PodAffinity != nil {
+		is = *after.Affinity.PodAffinity
+	}
+	assert.Equal(t, was.RequiredDuringSchedulingIgnoredDuringExecution, is.RequiredDuringSchedulingIgnoredDuringExecution)
+	preferred := slices.Clone(was.PreferredDuringSchedulingIgnoredDuringExecution)
+	if !placement.MindsPlaceholders(before, placeholders) {
+		preferred = append(preferred, *placement.WarmFirst(placeholders, image))
+	}
+	assert.Equal(t, preferred, is.PreferredDuringSchedulingIgnoredDuringExecution)
 }
 
 // assertNodes asks the scheduler's own code on which nodes the pod may run, before and after.

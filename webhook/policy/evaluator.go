@@ -30,6 +30,8 @@ type Evaluator struct {
 	sources map[string][]prepull.Source
 	// pulled are the images that placeholders pre-pull, by pool name.
 	pulled map[string][]string
+	// warmTerms are what Workspace pods are to prefer, by pool name and image.
+	warmTerms map[string]map[string]*corev1.WeightedPodAffinityTerm
 	// actions by pool name (empty: no pool), in the order of the table.
 	actions map[string][]config.Action
 }
@@ -51,6 +53,8 @@ func NewWithSizes(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, si
 		pools:   placement.Compile(cfg, facts, func(pool string) []corev1.Taint { return sizes.Pool(pool).Taints }),
 		actions: make(map[string][]config.Action, len(cfg.Pools)+1),
 		sources: make(map[string][]prepull.Source, len(cfg.Pools)),
+
+		warmTerms: make(map[string]map[string]*corev1.WeightedPodAffinityTerm, len(cfg.Pools)),
 	}
 	for _, exemption := range cfg.Exemptions {
 		if exemption.ActiveAt(now) {
@@ -63,6 +67,7 @@ func NewWithSizes(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, si
 		e.actions[pool.Name] = e.actionsFor(pool.Rules)
 		if facts.Templates.Known() {
 			e.sources[pool.Name] = prepull.Sources(pool, &cfg.Workspaces, facts.Templates)
+			e.warmTerms[pool.Name] = warmTerms(cfg.Placeholders.Namespace, pool, e.sources[pool.Name])
 		}
 	}
 	e.pulled = e.pulledImages()

@@ -44,6 +44,8 @@ type Object struct {
 	sources map[string][]prepull.Source // of a placeholder
 	pulled  map[string][]string         // of a Workspace pod
 
+	warmTerms map[string]map[string]*corev1.WeightedPodAffinityTerm // of a Workspace pod
+
 	// before is what an update changes, byWarmpool tells that warmpool itself asks; see Updates and ByWarmpool.
 	before     *appsv1.Deployment
 	byWarmpool bool
@@ -85,7 +87,7 @@ func (e *Evaluator) Pod(pod *corev1.Pod, namespace string) *Object {
 		Subject: WorkspacePod, Pod: &shallow, Namespace: namespace, Name: pod.Name,
 		Choice: e.pools.ForPod(pod.Labels, &pod.Spec),
 		Meta:   &shallow.ObjectMeta, Spec: &shallow.Spec,
-		facts: e.facts, config: e.config, sizes: e.sizes, pulled: e.pulled,
+		facts: e.facts, config: e.config, sizes: e.sizes, pulled: e.pulled, warmTerms: e.warmTerms,
 	}
 }
 

@@ -25,10 +25,12 @@ var table = []*Rule{
 	placeholderReplicas,
 	placeholderZones,
 	placeholderNamespace,
+	placeholderBudget,
 	placeholderStuck,
 
 	workspacePoolAffinity,
 	workspaceTolerations,
+	workspaceWarmFirst,
 	workspacePoolConflict,
 	workspaceNoPool,
 	workspaceSize,

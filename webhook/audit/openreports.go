@@ -19,6 +19,9 @@ import (
 // ReportName is that of every report object, and of the source of its results.
 const ReportName = "warmpool"
 
+// ManagedByLabel has the value ReportName on every report object.
+const ManagedByLabel = "app.kubernetes.io/managed-by"
+
 // maxReportSize bounds the JSON of the results of one report object, in bytes: etcd takes 1.5 MiB at once, and the field
 // managers come on top. maxText bounds a message or a fix among them.
 const (
@@ -58,7 +61,7 @@ func (r *Report) OpenReports() (ofCluster *openreports.ClusterReport, ofNamespac
 		f := &r.Findings[i]
 		findings[f.Namespace] = append(findings[f.Namespace], f)
 	}
-	meta := metav1.ObjectMeta{Name: ReportName, Labels: map[string]string{"app.kubernetes.io/managed-by": ReportName}}
+	meta := metav1.ObjectMeta{Name: ReportName, Labels: map[string]string{ManagedByLabel: ReportName}}
 	ofCluster = &openreports.ClusterReport{
 		TypeMeta:   metav1.TypeMeta{APIVersion: openreports.SchemeGroupVersion.String(), Kind: "ClusterReport"},
 		ObjectMeta: meta, Source: ReportName,

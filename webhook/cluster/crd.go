@@ -28,6 +28,9 @@ type metadata struct {
 // providers' builds differ in the rest.
 type NodePool struct {
 	Name string
+	// UID and APIVersion tell the object in Events about it; in files there is no UID.
+	UID        types.UID
+	APIVersion string
 	// Labels are the template's labels: every node of the pool carries them.
 	Labels map[string]string
 	// Taints are the template's taints, which nodes keep; StartupTaints go away once a node is set up.
@@ -121,6 +124,11 @@ func NodePoolFrom(content map[string]any) (*NodePool, error) {
 		Requirements:  raw.Spec.Template.Spec.Requirements,
 		Static:        raw.Spec.Replicas != nil,
 	}
+	pool.APIVersion, _ = content["apiVersion"].(string)
+	if fields, ok := content["metadata"].(map[string]any); ok {
+		uid, _ := fields["uid"].(string)
+		pool.UID = types.UID(uid)
+	}
 	pool.addLifecycle(content)
 	return pool, nil
 }
@@ -198,7 +206,7 @@ func NodeClaimFrom(content map[string]any) (*NodeClaim, error) {
 // WorkspaceTemplate is the part of a WorkspaceTemplate that decides what placeholders pre-pull.
 type WorkspaceTemplate struct {
 	Namespace, Name string
-	// UID and APIVersion tell the object in Events about it; empty in files.
+	// UID and APIVersion tell the object in Events about it; in files there is no UID.
 	UID        types.UID
 	APIVersion string
 	// DefaultImage is as written in the template; the Workspace controller may complete it.

@@ -36,6 +36,7 @@ status: {resources: 5}
 	require.NoError(t, err, "what warmpool does not read must not matter")
 	assert.Equal(t, &cluster.NodePool{
 		Name:          "gpu-a",
+		APIVersion:    "karpenter.sh/v9",
 		Labels:        map[string]string{"team": "ml"},
 		Taints:        []corev1.Taint{{Key: "nvidia.com/gpu", Value: "true", Effect: corev1.TaintEffectNoSchedule}},
 		StartupTaints: []corev1.Taint{{Key: "example.com/starting", Effect: corev1.TaintEffectNoExecute}},

@@ -2,13 +2,16 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/reference"
@@ -81,25 +84,51 @@ func (r *Recorder) finish() error {
 func (r *Recorder) create(ctx context.Context, event *eventsv1.Event) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if err := r.writer.Create(ctx, event); err != nil {
+	err := r.writer.Create(ctx, event)
+	if event.GenerateName == "" && apierrors.IsAlreadyExists(err) {
+		return // told before, perhaps by another replica
+	}
+	if err != nil {
 		r.log.Error(err, "Event not made", "reason", event.Reason)
 	}
 }
 
 // Eventf tells of an Event about an object, and perhaps a related one; it never waits. Nothing depends on an Event: one
-// that cannot be made is logged.
+// that cannot be made is logged. A note too long for an Event is cut.
 func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, action, format string, args ...any) {
+	r.tell("", regarding, related, kind, reason, action, fmt.Sprintf(format, args...))
+}
+
+// Once is Eventf for an Event that is made under a name, once for as long as the API server keeps it (an hour, unless it
+// is set to another time), whichever replica tells it, and however often.
+func (r *Recorder) Once(name string, regarding runtime.Object, kind, reason, action, note string) {
+	r.tell(name, regarding, nil, kind, reason, action, note)
+}
+
+func (r *Recorder) tell(name string, regarding, related runtime.Object, kind, reason, action, note string) {
 	event, err := r.event(regarding, related)
 	if err != nil {
 		r.log.Error(err, "Event not made", "reason", reason)
 		return
 	}
-	event.Type, event.Reason, event.Action, event.Note = kind, reason, action, fmt.Sprintf(format, args...)
+	if name != "" {
+		event.Name, event.GenerateName = name, ""
+	}
+	event.Type, event.Reason, event.Action, event.Note = kind, reason, action, cut(note)
 	select {
 	case r.queue <- event:
 	default:
 		r.log.Info("Event not made: too many wait", "reason", reason)
 	}
+}
+
+// cut makes a text as long as an Event takes, which is told in bytes.
+func cut(text string) string {
+	const most = 1000
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 func (r *Recorder) event(regarding, related runtime.Object) (*eventsv1.Event, error) {
@@ -108,7 +137,7 @@ func (r *Recorder) event(regarding, related runtime.Object) (*eventsv1.Event, er
 		return nil, fmt.Errorf("refer to what the Event is about: %w", err)
 	}
 	event := &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: about.Namespace, GenerateName: about.Name + "-"},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: cmp.Or(about.Namespace, metav1.NamespaceDefault), GenerateName: about.Name + "-"},
 		EventTime:           metav1.NowMicro(),
 		ReportingController: "warmpool", ReportingInstance: r.instance,
 		Regarding: *about,

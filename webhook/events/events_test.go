@@ -2,14 +2,19 @@ package events
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +28,9 @@ type made struct {
 
 func (m *made) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
 	if event, ok := object.(*eventsv1.Event); ok {
+		if slices.ContainsFunc(m.events, func(e *eventsv1.Event) bool { return e.Name != "" && e.Name == event.Name }) {
+			return apierrors.NewAlreadyExists(eventsv1.Resource("events"), event.Name)
+		}
 		m.events = append(m.events, event)
 	}
 	return nil
@@ -55,6 +63,35 @@ func TestEventsThatDifferInTheirNotesAreAllMade(t *testing.T) {
 	assert.Equal(t, first.Regarding, *second.Related)
 	assert.Equal(t, "shared", second.Namespace)
 	assert.Equal(t, []string{"one", "one", "two", "two"}, []string{first.Note, second.Note, api.events[2].Note, api.events[3].Note})
+}
+
+// A replica that does not know what another one has told makes the same Event, and no second one comes of it.
+func TestOnce(t *testing.T) {
+	api := &made{}
+	var log strings.Builder
+	r := newRecorder(api, scheme.Scheme, funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
+	node := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "one", UID: "one"}
+	for range 2 {
+		r.Once("audit-1", node, corev1.EventTypeWarning, "NodeTaints", "Audit", "note")
+	}
+	r.Once("audit-2", node, corev1.EventTypeWarning, "NodeTaints", "Audit", "note")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, r.Start(ended))
+	require.Len(t, api.events, 2)
+	assert.Empty(t, api.events[0].GenerateName)
+	assert.Equal(t, "default", api.events[0].Namespace, "where those of what has no namespace have to be")
+	assert.Empty(t, log.String())
+}
+
+// An Event whose note has more than 1024 bytes is refused.
+func TestNoteIsCutByBytes(t *testing.T) {
+	for _, text := range []string{"", "short", strings.Repeat("a", 1000), strings.Repeat("a", 1001), strings.Repeat("é", 1000), strings.Repeat("本", 400)} {
+		got := cut(text)
+		assert.LessOrEqual(t, len(got), 1024)
+		assert.True(t, utf8.ValidString(got))
+		assert.True(t, got == text || len(text) > 1000 && strings.HasPrefix(text, strings.TrimSuffix(got, "…")) && strings.HasSuffix(got, "…"))
+	}
 }
 
 // What cannot be made in time is dropped: nobody waits for an Event.

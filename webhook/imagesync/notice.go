@@ -3,7 +3,6 @@ package imagesync
 import (
 	"cmp"
 	"context"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -63,21 +62,12 @@ func (c *Controller) say(ctx context.Context, e *policy.Evaluator, d *appsv1.Dep
 
 // tell makes the Events of a notice. Those on a template name the placeholder as related.
 func (c *Controller) tell(e *policy.Evaluator, d *appsv1.Deployment, n notice) {
-	c.events.Eventf(d, nil, n.kind, n.reason, n.action, "%s", note(n.note))
+	c.events.Eventf(d, nil, n.kind, n.reason, n.action, "%s", n.note)
 	for _, ref := range n.templates {
 		if template := e.Facts().Templates.Get(templateKey(ref)); template != nil {
-			c.events.Eventf(templateReference(template), d, n.kind, n.reason, n.action, "%s", note(n.note))
+			c.events.Eventf(templateReference(template), d, n.kind, n.reason, n.action, "%s", n.note)
 		}
 	}
-}
-
-// note cuts a text to what an Event takes, which is told in bytes.
-func note(text string) string {
-	const most = 1000
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 func templateReference(t *cluster.WorkspaceTemplate) *corev1.ObjectReference {

@@ -49,6 +49,9 @@ func autoscalerContainer(spec *corev1.PodSpec) int {
 	})
 }
 
+// IsAutoscaler tells the Deployments that run a Cluster Proportional Autoscaler (CPA), of placeholders or of others.
+func IsAutoscaler(d *appsv1.Deployment) bool { return autoscalerContainer(&d.Spec.Template.Spec) >= 0 }
+
 // findAutoscalers are the CPAs that concern placeholders, in the order of their keys. Clusters run others, such as the
 // one of their DNS: those are nobody's business here.
 func (a *Audit) findAutoscalers() []*autoscaler {

@@ -30,6 +30,8 @@ type Scope struct {
 	IsPlaceholder func(*appsv1.Deployment) bool
 	// Webhooks is the name of warmpool's own webhook configurations.
 	Webhooks string
+	// WithoutRBAC says why nobody asks for Roles and their bindings; empty: they are read.
+	WithoutRBAC string
 }
 
 // maxNamespaces is up to where namespaces are asked one by one; beyond it one question for all costs less.
@@ -54,17 +56,11 @@ func (r *Reading) Around(ctx context.Context, facts *cluster.Snapshot, scope Sco
 		WorkloadPriorityClasses: listCustom(ctx, r, cluster.WorkloadPriorityClassGroupKind,
 			cluster.Known[cluster.WorkloadPriorityClass](nil), cluster.WorkloadPriorityClassFrom),
 
-		// Nobody asks for them where there is no CPA, and no claim.
-		Roles: cluster.Known[rbacv1.Role](nil), RoleBindings: cluster.Known[rbacv1.RoleBinding](nil),
-		ClusterRoles: cluster.Known[rbacv1.ClusterRole](nil), ClusterRoleBindings: cluster.Known[rbacv1.ClusterRoleBinding](nil),
+		// Nobody asks for them where there is no claim.
 		Volumes: cluster.Known[corev1.PersistentVolume](nil), Claims: cluster.Known[corev1.PersistentVolumeClaim](nil),
 	}
-	if len(scalers) > 0 {
-		around.Roles = list(ctx, r, &rbacv1.RoleList{}, here, strip, as[rbacv1.Role])
-		around.RoleBindings = list(ctx, r, &rbacv1.RoleBindingList{}, here, strip, as[rbacv1.RoleBinding])
-		around.ClusterRoles = list(ctx, r, &rbacv1.ClusterRoleList{}, everywhere, strip, as[rbacv1.ClusterRole])
-		around.ClusterRoleBindings = list(ctx, r, &rbacv1.ClusterRoleBindingList{}, everywhere, strip, as[rbacv1.ClusterRoleBinding])
-	}
+	r.rights(ctx, &around, here, len(scalers) > 0, scope.WithoutRBAC)
+	around.PodTemplates = get[corev1.PodTemplate](ctx, r, podTemplatesOf(around.CapacityBuffers))
 	if claimed := claimingNamespaces(around.Pods, scope.Workspaces); len(claimed) > 0 {
 		around.Claims = list(ctx, r, &corev1.PersistentVolumeClaimList{}, query{namespaces: fewOrAll(claimed)}, strip, as[corev1.PersistentVolumeClaim])
 		around.Volumes = list(ctx, r, &corev1.PersistentVolumeList{}, everywhere, strip, as[corev1.PersistentVolume])
@@ -72,13 +68,30 @@ func (r *Reading) Around(ctx context.Context, facts *cluster.Snapshot, scope Sco
 	return around
 }
 
+// rights reads who may do what, where there is a CPA that needs to.
+func (r *Reading) rights(ctx context.Context, around *cluster.Around, here query, needed bool, without string) {
+	switch {
+	case !needed:
+		around.Roles, around.RoleBindings = cluster.Known[rbacv1.Role](nil), cluster.Known[rbacv1.RoleBinding](nil)
+		around.ClusterRoles, around.ClusterRoleBindings = cluster.Known[rbacv1.ClusterRole](nil), cluster.Known[rbacv1.ClusterRoleBinding](nil)
+	case without != "":
+		around.Roles, around.RoleBindings = cluster.Unknown[rbacv1.Role](without), cluster.Unknown[rbacv1.RoleBinding](without)
+		around.ClusterRoles, around.ClusterRoleBindings = cluster.Unknown[rbacv1.ClusterRole](without), cluster.Unknown[rbacv1.ClusterRoleBinding](without)
+	default:
+		around.Roles = list(ctx, r, &rbacv1.RoleList{}, here, strip, as[rbacv1.Role])
+		around.RoleBindings = list(ctx, r, &rbacv1.RoleBindingList{}, here, strip, as[rbacv1.RoleBinding])
+		around.ClusterRoles = list(ctx, r, &rbacv1.ClusterRoleList{}, everywhere, strip, as[rbacv1.ClusterRole])
+		around.ClusterRoleBindings = list(ctx, r, &rbacv1.ClusterRoleBindingList{}, everywhere, strip, as[rbacv1.ClusterRoleBinding])
+	}
+}
+
 // pods are those of Workspaces anywhere, and all in the namespaces of placeholders.
 func (r *Reading) pods(ctx context.Context, here query, workspaces labels.Selector) cluster.Facts[corev1.Pod] {
-	pods := list(ctx, r, &corev1.PodList{}, query{selector: workspaces}, strip, as[corev1.Pod])
+	pods := list(ctx, r, &corev1.PodList{}, query{selector: workspaces}, stripAuditedPod, as[corev1.Pod])
 	if !pods.Known() {
 		return pods
 	}
-	placeholders := list(ctx, r, &corev1.PodList{}, here, strip, as[corev1.Pod])
+	placeholders := list(ctx, r, &corev1.PodList{}, here, stripAuditedPod, as[corev1.Pod])
 	if !placeholders.Known() {
 		return placeholders
 	}
@@ -197,6 +210,17 @@ func namespacesOf(deployments cluster.Facts[appsv1.Deployment], isPlaceholder fu
 		names[s.namespace], names[s.configMap.Namespace] = true, true
 	}
 	return fewOrAll(names)
+}
+
+// podTemplatesOf are the keys of those that buffers name.
+func podTemplatesOf(buffers cluster.Facts[cluster.CapacityBuffer]) []client.ObjectKey {
+	names := map[client.ObjectKey]bool{}
+	for _, buffer := range buffers.All() {
+		if buffer.PodTemplate != "" {
+			names[client.ObjectKey{Namespace: buffer.Namespace, Name: buffer.PodTemplate}] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(names), func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // claimingNamespaces are those in which pods of Workspaces use claims.

@@ -142,9 +142,10 @@ func (r *Reading) note(verb, name, namespace string, err error) string {
 	if namespace != "" {
 		what += " in namespace " + namespace
 	}
-	reason := fmt.Sprintf("cannot %s: %v", what, err)
-	if apierrors.IsForbidden(err) {
-		reason = "this user may not " + what
+	reason := "this user may not " + what
+	if !apierrors.IsForbidden(err) {
+		reason = fmt.Sprintf("cannot %s: %v", what, err)
+		r.failures = append(r.failures, fmt.Errorf("%s: %w", what, err))
 	}
 	r.unreadable = append(r.unreadable, reason)
 	return reason

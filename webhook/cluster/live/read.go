@@ -27,6 +27,7 @@ type Reading struct {
 	client     client.Client
 	progress   func(what string)
 	unreadable []string
+	failures   []error
 }
 
 // NewReading connects to a cluster. progress, if not nil, is told the kind that is read next. The error says that the
@@ -44,18 +45,27 @@ func NewReading(config *rest.Config, progress func(what string)) (*Reading, erro
 	if _, err := server.ServerVersion(); err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)
 	}
-	r := &Reading{progress: progress}
-	if progress == nil {
-		r.progress = func(string) {}
-	}
-	if r.client, err = client.New(config, client.Options{}); err != nil {
+	api, err := client.New(config, client.Options{})
+	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
+	}
+	r := ReadingBy(api)
+	if progress != nil {
+		r.progress = progress
 	}
 	return r, nil
 }
 
+// ReadingBy reads a cluster by a client of the API server, not of a cache. A new client knows which CRDs there are now.
+func ReadingBy(api client.Client) *Reading {
+	return &Reading{client: api, progress: func(string) {}}
+}
+
 // Unreadable says what could not be read, one clause each, in the order of reading.
 func (r *Reading) Unreadable() []string { return r.unreadable }
+
+// Failed says what could not be read though this user may: it may be there next time. Nil: nothing.
+func (r *Reading) Failed() error { return errors.Join(r.failures...) }
 
 // Snapshot reads what admission goes by; what only audits look at and what was last seen of pools is not in it.
 // candidate is CacheOptions'.

@@ -187,6 +187,20 @@ func stripPod(obj any) (any, error) {
 	return pod, nil
 }
 
+// stripAuditedPod drops what audits do not look at and what may be secret: thousands of pods are held at once.
+func stripAuditedPod(obj any) (any, error) {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range containers {
+				c := &containers[i]
+				c.Env, c.EnvFrom, c.VolumeMounts = nil, nil, nil
+				c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = nil, nil, nil
+			}
+		}
+	}
+	return strip(obj)
+}
+
 func stripContainers(containers []corev1.Container) []corev1.Container {
 	if containers == nil {
 		return nil

@@ -49,9 +49,10 @@ lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) -C test/monitoring mod tidy -diff
 	$(TOOL) golangci-lint run ./...
 
-bench: ## Measure the handlers against a no-op and the framework's default path, and image sync against bare patches
+bench: ## Measure the handlers against a no-op and the framework's default path, and image sync against bare patches, and audits against decoding
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime 3s -timeout $(TIMEOUT) ./test/bench/...
 	$(GO) run ./test/bench/imagesync
+	$(GO) run ./test/bench/audit
 
 # Minimizing each interesting input would take most of the time.
 fuzz: ## Run each fuzz target for FUZZTIME=1m
@@ -62,7 +63,7 @@ fuzz: ## Run each fuzz target for FUZZTIME=1m
 
 docs: ## Write the generated parts of README.md and docs anew
 	$(GO) test ./cmd/warmpool -run '^TestREADME$$' -update
-	$(GO) test ./docs -run '^TestConfigurationReference$$' -update
+	$(GO) test ./docs -run '^(TestConfigurationReference|TestRulePages)$$' -update
 
 image: ## Build the image IMG for this machine
 	docker build --build-arg VERSION=$(VERSION) -t $(call needed,IMG) .

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -37,35 +38,76 @@ func checkQuantities(p *field.Path, content any, typ reflect.Type) error {
 			}
 		}
 	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(value)) {
-			if member, ok := memberType(typ, name); ok {
-				if err := checkQuantities(p.Child(name), value[name], member); err != nil {
+		switch typ.Kind() {
+		case reflect.Map:
+			for _, name := range slices.Sorted(maps.Keys(value)) {
+				if err := checkQuantities(p.Child(name), value[name], typ.Elem()); err != nil {
 					return err
 				}
 			}
+		case reflect.Struct:
+			for _, m := range membersOf(typ) {
+				if part, ok := value[m.name]; ok {
+					if err := checkQuantities(p.Child(m.name), part, m.typ); err != nil {
+						return err
+					}
+				}
+			}
+		default: // has no members
 		}
 	}
 	return nil
 }
 
-// memberType is the type into which a JSON object's member of the name is decoded.
-func memberType(typ reflect.Type, name string) (reflect.Type, bool) {
-	switch typ.Kind() {
-	case reflect.Map:
-		return typ.Elem(), true
-	case reflect.Struct:
-		for f := range typ.Fields() {
-			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if tag == name {
-				return f.Type, true
-			}
-			if f.Anonymous && tag == "" {
-				if member, ok := memberType(f.Type, name); ok {
-					return member, true
-				}
-			}
+// member is one of a JSON object and the type into which it is decoded.
+type member struct {
+	name string
+	typ  reflect.Type
+}
+
+// quantityMembers are what membersOf has found, by type: a folder has thousands of objects of few types, and most of
+// what they hold is no quantity.
+var quantityMembers sync.Map
+
+// membersOf are the members of a struct that may hold quantities, by name.
+func membersOf(typ reflect.Type) []member {
+	if known, ok := quantityMembers.Load(typ); ok {
+		if members, ok := known.([]member); ok {
+			return members
 		}
-	default: // has no members
 	}
-	return nil, false
+	var members []member
+	for f := range typ.Fields() {
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case !holdsQuantities(f.Type, map[reflect.Type]bool{}):
+		case tag != "":
+			members = append(members, member{tag, f.Type})
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			members = append(members, membersOf(f.Type)...)
+		}
+	}
+	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	quantityMembers.Store(typ, members)
+	return members
+}
+
+// holdsQuantities tells whether a value of the type can lead to a quantity; seen are the types that were looked at.
+func holdsQuantities(typ reflect.Type, seen map[reflect.Type]bool) bool {
+	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map {
+		typ = typ.Elem()
+	}
+	if typ == reflect.TypeFor[resource.Quantity]() {
+		return true
+	}
+	if typ.Kind() != reflect.Struct || seen[typ] {
+		return false
+	}
+	seen[typ] = true
+	for f := range typ.Fields() {
+		if holdsQuantities(f.Type, seen) {
+			return true
+		}
+	}
+	return false
 }

@@ -62,7 +62,9 @@ type Around struct {
 	ValidatingWebhooks Facts[admissionregistrationv1.ValidatingWebhookConfiguration]
 
 	// NodeClasses are those that NodePools refer to, by NodeClassRef.Key.
-	NodeClasses             Facts[NodeClass]
+	NodeClasses Facts[NodeClass]
+	// PodTemplates are those that CapacityBuffers refer to.
+	PodTemplates            Facts[corev1.PodTemplate]
 	CapacityBuffers         Facts[CapacityBuffer]
 	WorkloadPriorityClasses Facts[WorkloadPriorityClass]
 }

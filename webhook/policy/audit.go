@@ -137,10 +137,20 @@ func (a *Audit) nodePools() []poolNodePool {
 	return found
 }
 
-// eachNodePool gathers what is found about each NodePool of the pools. One that could not be read in full is not
+// unreadNodePools is the finding of a rule about NodePools that cannot be read, where a pool is made of them.
+func (a *Audit) unreadNodePools() []Finding {
+	for _, pool := range a.pools.All() {
+		if len(pool.Config.NodePools) > 0 || pool.Config.Autoscaler == config.Karpenter {
+			return unread("NodePools", a.facts.NodePools)
+		}
+	}
+	return nil
+}
+
+// eachNodePool gathers what is found about each NodePool of the pools. What could not be read, or not in full, is not
 // verified; those that are missing are nodepool-ready's.
 func (a *Audit) eachNodePool(judge func(poolNodePool) []Finding) []Finding {
-	var findings []Finding
+	findings := a.unreadNodePools()
 	for _, np := range a.nodePools() {
 		found := []Finding{notVerified(field.NewPath("spec"), np.Problem)}
 		if np.Problem == "" {

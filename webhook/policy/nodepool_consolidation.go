@@ -25,7 +25,7 @@ var nodePoolConsolidation = &Rule{
 }
 
 func checkConsolidation(a *Audit) []Finding {
-	var findings []Finding
+	findings := a.unreadNodePools()
 	for _, np := range a.nodePools() {
 		if f, found := consolidationOf(np.NodePool); found {
 			findings = append(findings, f.about("NodePool", "", np.Name, np.pool))

@@ -2,9 +2,9 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/cluster"
@@ -12,8 +12,9 @@ import (
 )
 
 // Applies to: CapacityBuffers.
-// Requires: none is made from a placeholder, or stands in a namespace of placeholders.
-// Why: it keeps the room that placeholders keep already. Its pods are virtual: they pull no image, so what they keep is
+// Requires: that none is made from a placeholder, keeps room in a pool with placeholders, or stands in their namespace with pods
+// that may go to their pool.
+// Why: such a buffer keeps the room that placeholders keep already. Its pods are virtual: they pull no image, so what they keep is
 // cold, and they have no priority that a Workspace could preempt.
 var nodePoolDoubleBuffer = &Rule{
 	ID:        "nodepool-double-buffer",
@@ -40,15 +41,8 @@ func checkDoubleBuffers(a *Audit) []Finding {
 	return findings
 }
 
-// buffered are the pools, one finding each, whose placeholders the buffer doubles: that of the placeholder that it is
-// made from, else those that have placeholders in its namespace.
+// buffered are the pools, one finding each, whose placeholders the buffer doubles.
 func buffered(a *Audit, buffer *cluster.CapacityBuffer) []Finding {
-	var beside []*Object
-	for _, o := range a.placeholders {
-		if o.Namespace == buffer.Namespace {
-			beside = append(beside, o)
-		}
-	}
 	path, value := field.NewPath("spec", "podTemplateRef", "name"), buffer.PodTemplate
 	switch {
 	case buffer.ScalableName != "":
@@ -56,25 +50,81 @@ func buffered(a *Audit, buffer *cluster.CapacityBuffer) []Finding {
 	case value == "":
 		path = field.NewPath("spec")
 	}
-	isScalable := func(o *Object) bool { return buffer.ScalableKind == "Deployment" && o.Name == buffer.ScalableName }
-	if i := slices.IndexFunc(beside, isScalable); i >= 0 {
-		beside = beside[i : i+1]
+	spec, unread := a.virtualPod(buffer)
+	if unread != "" {
+		return []Finding{notVerified(path, unread)}
 	}
 	var findings []Finding
 	seen := map[string]bool{}
-	for _, o := range beside {
+	for _, o := range a.doubledBy(buffer, spec) {
 		pool := o.PoolName()
 		if seen[pool] {
 			continue
 		}
 		seen[pool] = true
 		how := "beside"
-		if isScalable(o) {
+		if madeFrom(buffer, o) {
 			how = "made from"
 		}
-		f := invalid(path, value, fmt.Sprintf("keeps room with virtual pods, %s placeholder %s: the room is kept twice, and virtual pods pull no image, so a Workspace that takes their room waits for the pull", how, o.Name))
+		f := invalid(path, value, fmt.Sprintf("keeps room with virtual pods, %s placeholder %s/%s: the room is kept twice, and virtual pods pull no image, so a Workspace that takes their room waits for the pull", how, o.Namespace, o.Name))
 		f.Pool = pool
 		findings = append(findings, f)
 	}
 	return findings
+}
+
+// virtualPod is what the buffer's pods look like; nil where it names nothing that exists. unread says why that cannot be
+// told.
+func (a *Audit) virtualPod(buffer *cluster.CapacityBuffer) (spec *corev1.PodSpec, unread string) {
+	if buffer.ScalableName != "" {
+		if d := a.facts.Deployments.Get(buffer.Namespace + "/" + buffer.ScalableName); d != nil && buffer.ScalableKind == "Deployment" {
+			return &d.Spec.Template.Spec, ""
+		}
+		return nil, ""
+	}
+	if buffer.PodTemplate == "" {
+		return nil, ""
+	}
+	key := buffer.Namespace + "/" + buffer.PodTemplate
+	if !a.facts.PodTemplates.Known() {
+		return nil, "PodTemplates: " + a.facts.PodTemplates.Reason()
+	}
+	if reason := a.facts.PodTemplates.Malformed(key); reason != "" {
+		return nil, reason
+	}
+	if template := a.facts.PodTemplates.Get(key); template != nil {
+		return &template.Template.Spec, ""
+	}
+	return nil, ""
+}
+
+// doubledBy are the placeholders beside a buffer: the one that it is made from, else those of the pool that its pods are
+// kept in, else those of its namespace whose pools its pods may go to.
+func (a *Audit) doubledBy(buffer *cluster.CapacityBuffer, spec *corev1.PodSpec) []*Object {
+	var kept, beside []*Object
+	for _, o := range a.placeholders {
+		if madeFrom(buffer, o) {
+			return []*Object{o}
+		}
+		if spec != nil && o.Pool != nil {
+			fit := o.Pool.Fit(spec)
+			if fit.Conflict {
+				continue
+			}
+			if fit.Pinned || !fit.Unrestricted && len(fit.Loose) == 0 {
+				kept = append(kept, o)
+			}
+		}
+		if o.Namespace == buffer.Namespace {
+			beside = append(beside, o)
+		}
+	}
+	if len(kept) > 0 {
+		return kept
+	}
+	return beside
+}
+
+func madeFrom(buffer *cluster.CapacityBuffer, o *Object) bool {
+	return buffer.ScalableKind == "Deployment" && o.Name == buffer.ScalableName && o.Namespace == buffer.Namespace
 }

@@ -41,8 +41,8 @@ func missingNodePools(a *Audit) []Finding {
 		if len(pool.Config.NodePools) == 0 {
 			continue
 		}
-		if unread := unread("NodePools", a.facts.NodePools); unread != nil {
-			return unread
+		if !a.facts.NodePools.Known() {
+			return nil // said once for all, by eachNodePool
 		}
 		for _, name := range pool.Config.NodePools {
 			if a.facts.NodePools.Get(name) == nil {

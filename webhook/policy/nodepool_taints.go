@@ -44,6 +44,11 @@ func checkNodePoolTaints(a *Audit) []Finding {
 func untainted(a *Audit, pool *placement.Pool) []Finding {
 	name := pool.Config.Name
 	var findings []Finding
+	if len(pool.Config.NodePools) > 0 {
+		for _, f := range unread("NodePools", a.facts.NodePools) {
+			findings = append(findings, f.about("", "", "", name))
+		}
+	}
 	for _, np := range pool.NodePools {
 		if !slices.ContainsFunc(np.Taints, keepsOthersAway) {
 			message := fmt.Sprintf("nodes of pool %s have accelerators and no lasting taint: pods that need none land there", name)

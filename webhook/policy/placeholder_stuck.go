@@ -12,9 +12,9 @@ import (
 )
 
 // Applies to: the pods of placeholder Deployments.
-// Requires: none that waits for what does not come: a node, an image, a command that can be started.
+// Requires: that none waits for what does not come: a node, an image, a command that can be started.
 // Why: the Deployment only says that replicas are missing. A pod that waits at the NodePool's limit, or for a node that is
-// on its way, is as it should be, and is told as such.
+// on its way, is as it should be, and is told as such; so is one that has waited for less than a new node takes.
 var placeholderStuck = &Rule{
 	ID:        "placeholder-stuck",
 	Summary:   "No pod of it is stuck: without a node (taint, affinity, size), without its image, or at a pre-pull command that fails. Waiting at a NodePool's limit is normal.",

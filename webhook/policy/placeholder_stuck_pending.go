@@ -22,6 +22,9 @@ var unscheduled = []struct{ text, cause, fix string }{
 	{"affinity", "no node matches its node affinity or selector (affinity)", "Correct the node affinity (see placeholder-pool), or the NodePool's labels."},
 }
 
+// patience is how long a pod may wait for a node before that counts as stuck: a new node takes 5 to 7 minutes.
+const patience = 10 * time.Minute
+
 // full is how many of these causes are about nodes that are taken: waiting is normal where none can come.
 const full = 3
 
@@ -43,6 +46,9 @@ func (a *Audit) whyUnscheduled(o *Object, pod *corev1.Pod, c *corev1.PodConditio
 			return stuck{what: "get no node, says the autoscaler", detail: detail}
 		}
 	}
+	if why := a.mayStillGetNode(pod, c); why != "" {
+		return stuck{what: "are Pending, " + why, detail: detail, fix: "Look again later.", severity: SeverityInfo}
+	}
 	for i, u := range unscheduled {
 		if !strings.Contains(c.Message, u.text) {
 			continue
@@ -59,6 +65,23 @@ func (a *Audit) whyUnscheduled(o *Object, pod *corev1.Pod, c *corev1.PodConditio
 		return s
 	}
 	return stuck{what: "are Pending", detail: detail}
+}
+
+// mayStillGetNode says why it is no fault yet that a pod has no node; empty when it is one. Files may have lost since when
+// it waits.
+func (a *Audit) mayStillGetNode(pod *corev1.Pod, c *corev1.PodCondition) string {
+	since := c.LastTransitionTime
+	if since.IsZero() {
+		since = pod.CreationTimestamp
+	}
+	switch {
+	case since.IsZero():
+		return "and nothing tells since when: a new node takes 5 to 7 minutes"
+	case a.now.Sub(since.Time) < patience:
+		return fmt.Sprintf("and not yet for %d minutes: a new node takes 5 to 7", int(patience.Minutes()))
+	default:
+		return ""
+	}
 }
 
 func gates(pod *corev1.Pod) string {

@@ -11,7 +11,7 @@ import (
 
 // Applies to: pools with placeholders that a cluster runs; files tell nothing, and 0 replicas are a pause.
 // Requires: as many warm placeholders (their images pulled) as CPA's min or spec.replicas say, and at least 2.
-// Why: below it the next Workspaces start cold, and nothing else shows that.
+// Why: with fewer the next Workspaces start cold, and nothing else shows that.
 var warmCount = &Rule{
 	ID:        "warm-count",
 	Summary:   "The pool has its minimum of warm placeholders: running, with their images pulled.",
@@ -31,6 +31,7 @@ func checkWarmCount(a *Audit) []Finding {
 	for _, pool := range a.pools.All() {
 		name := pool.Config.Name
 		wanted, found, pods := 0, 0, 0
+		var first *Object
 		var origins []string
 		for _, o := range a.of(name) {
 			own := a.pods(o)
@@ -40,6 +41,9 @@ func checkWarmCount(a *Audit) []Finding {
 			least, origin := a.leastWarm(o)
 			wanted, origins = wanted+least, append(origins, fmt.Sprintf("%d by %s of %s/%s", least, origin, o.Namespace, o.Name))
 			pods += len(own)
+			if first == nil {
+				first = o
+			}
 			for _, pod := range own {
 				if warm(pod) {
 					found++
@@ -47,12 +51,12 @@ func checkWarmCount(a *Audit) []Finding {
 			}
 		}
 		if least := max(wanted, 2); len(origins) > 0 && found < least {
-			f := invalid(field.NewPath("pools").Key(name), found, fmt.Sprintf("%d of %d placeholder pods are warm, and at least %d should be (%s; never below 2)",
-				found, pods, least, clip(strings.Join(origins, ", "))))
+			f := invalid(field.NewPath("status", "readyReplicas"), found, fmt.Sprintf("%d of %d placeholder pods of pool %s are warm, and at least %d should be (%s; never below 2)",
+				found, pods, name, least, clip(strings.Join(origins, ", "))))
 			if wanted < 2 {
 				f = f.withFix("Set replicas, or CPA's min, to 2 or more.")
 			}
-			findings = append(findings, f.about("WarmPool", "", name, name))
+			findings = append(findings, f.about("Deployment", first.Namespace, first.Name, name))
 		}
 	}
 	return findings

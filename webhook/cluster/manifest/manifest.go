@@ -9,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -64,13 +67,31 @@ func Objects(paths []string, stdin io.Reader) ([]Object, error) {
 // readAll reads what can be read, and tells what cannot.
 func readAll(paths []string, stdin io.Reader) (objects []Object, errs []error) {
 	files, errs := expand(paths)
-	for _, file := range files {
+	// Several at once, and as many as one after the other would be: what begins after too many errors is left out below.
+	read := make([]struct {
+		objects []Object
+		errs    []error
+	}, len(files))
+	var broken atomic.Int64
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, file := range files {
+		if broken.Load() >= maxErrors {
+			break
+		}
+		group.Go(func() error {
+			read[i].objects, read[i].errs = readFile(file, stdin)
+			broken.Add(int64(len(read[i].errs)))
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are in read
+	for i := range read {
 		if len(errs) >= maxErrors {
 			break
 		}
-		found, err := readFile(file, stdin)
-		objects = append(objects, found...)
-		errs = append(errs, err...)
+		objects = append(objects, read[i].objects...)
+		errs = append(errs, read[i].errs...)
 	}
 	objects, twice := distinct(objects)
 	return objects, append(errs, twice...)

@@ -3,9 +3,11 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,11 +38,9 @@ func snapshotOf(objects []Object) (*cluster.Snapshot, []error) {
 	s := &cluster.Snapshot{LastSeen: cluster.Known[corev1.Node](nil)}
 	kinds := kindsOf(s)
 	var errs []error
-	for _, o := range objects {
-		if kind, ok := kinds[o.GroupVersionKind().GroupKind()]; ok {
-			if err := kind.add(o); err != nil {
-				errs = append(errs, err)
-			}
+	for _, keep := range readEach(kinds, objects) {
+		if err := keep(); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	for _, kind := range kinds {
@@ -51,10 +51,30 @@ func snapshotOf(objects []Object) (*cluster.Snapshot, []error) {
 	return s, append(errs, broken...)
 }
 
-// reading gathers the objects of one kind, and makes the facts of them when it is done.
+// reading reads the objects of one kind, and makes the facts of those that were kept when it is done.
 type reading struct {
-	add  func(Object) error
+	read func(Object) (keep func() error)
 	done func()
+}
+
+// readEach reads the objects of these kinds, several at once; keeping them is for one after the other.
+func readEach(kinds map[schema.GroupKind]reading, objects []Object) []func() error {
+	keep := make([]func() error, len(objects))
+	workers := goruntime.GOMAXPROCS(0)
+	var group errgroup.Group
+	for worker := range workers {
+		group.Go(func() error {
+			for i := worker; i < len(objects); i += workers {
+				keep[i] = func() error { return nil }
+				if kind, ok := kinds[objects[i].GroupVersionKind().GroupKind()]; ok {
+					keep[i] = kind.read(objects[i])
+				}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // errors come with keeping
+	return keep
 }
 
 // kindsOf are the kinds that a Snapshot holds, each with its place there.
@@ -76,6 +96,7 @@ func kindsOf(s *cluster.Snapshot) map[schema.GroupKind]reading {
 		cluster.WorkspaceTemplateGroupKind:                     into(&s.Templates, custom(cluster.WorkspaceTemplateFrom), nil),
 
 		{Kind: "Pod"}:                                            into(&s.Pods, Typed[corev1.Pod], nil),
+		{Kind: "PodTemplate"}:                                    into(&s.PodTemplates, Typed[corev1.PodTemplate], nil),
 		{Kind: "ConfigMap"}:                                      into(&s.ConfigMaps, Typed[corev1.ConfigMap], nil),
 		{Kind: "PersistentVolume"}:                               into(&s.Volumes, Typed[corev1.PersistentVolume], nil),
 		{Kind: "PersistentVolumeClaim"}:                          into(&s.Claims, Typed[corev1.PersistentVolumeClaim], nil),
@@ -100,15 +121,19 @@ func into[T any](facts *cluster.Facts[T], read func(Object) (*T, error), anyway 
 	}
 	malformed := map[string]string{}
 	return reading{
-		add: func(o Object) error {
+		read: func(o Object) func() error {
 			if o.GetKind() == "Pod" && o.GetName() == "" {
-				return nil // one that is still to be created, and not yet part of a cluster
+				return func() error { return nil } // one that is still to be created, and not yet part of a cluster
 			}
-			err := add(objects, o, read)
-			if err != nil {
-				malformed[key(o)] = err.Error()
+			fact, err := named(o, read)
+			return func() error {
+				if err != nil {
+					malformed[key(o)] = err.Error()
+				} else {
+					objects[key(o)] = fact
+				}
+				return err
 			}
-			return err
 		},
 		done: func() { *facts = cluster.Known(objects).WithMalformed(malformed) },
 	}
@@ -166,16 +191,11 @@ func Typed[T any](o Object) (*T, error) {
 	return typed, nil
 }
 
-func add[T any](facts map[string]*T, o Object, read func(Object) (*T, error)) error {
+func named[T any](o Object, read func(Object) (*T, error)) (*T, error) {
 	if o.GetName() == "" {
-		return fmt.Errorf("%s: metadata.name: missing; give the object a name", o)
+		return nil, fmt.Errorf("%s: metadata.name: missing; give the object a name", o)
 	}
-	fact, err := read(o)
-	if err != nil {
-		return err
-	}
-	facts[key(o)] = fact
-	return nil
+	return read(o)
 }
 
 // key is the object's key in the Snapshot.

@@ -1,0 +1,77 @@
+package warmth_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/controlplane"
+)
+
+// nodePool has nodes that expire soon, and for which Karpenter waits no longer than a moment.
+const nodePool = `
+apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: spaces}
+spec: {nodeRegistrationDelay: 1s}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: spaces-cpu}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: spaces}
+      requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [ml.m5.4xlarge]}]
+      expireAfter: 30s
+      terminationGracePeriod: 5s
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: Never}
+`
+
+// A node expires as before, be its placeholder warm or still pulling: Karpenter does not evict what says do-not-disrupt, but
+// deletes it when the node's time is over, and no budget is asked. Others take their place.
+func TestKarpenterExpiresNodes(t *testing.T) {
+	cp, err := controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true, Log: t.Output()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })
+	c, err := newCluster(t.Context(), cp)
+	require.NoError(t, err)
+	objects, err := controlplane.Decode(strings.NewReader(nodePool))
+	require.NoError(t, err)
+	require.NoError(t, c.Apply(t.Context(), objects...))
+	pods := c.scale(t, 2)
+	for _, pod := range pods {
+		c.has(t, pod, labels("true", first)) // KWOK is the kubelet here
+	}
+	// The second pulls again. KWOK leaves pods alone that say that they are ready.
+	require.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var pod corev1.Pod
+		if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(pods[1]), &pod); err != nil {
+			return err
+		}
+		pod.Status.Phase = corev1.PodPending
+		pod.Status.InitContainerStatuses[0].State = pulling.State
+		return c.admin.Status().Update(t.Context(), &pod)
+	}))
+	c.has(t, pods[1], labels(""))
+	for _, pod := range pods {
+		eventually(t, "its node expires", func() string {
+			if c.exists(t, pod) {
+				return pod.Name + " is there"
+			}
+			if err := c.admin.Get(t.Context(), client.ObjectKey{Name: pod.Spec.NodeName}, &corev1.Node{}); client.IgnoreNotFound(err) != nil || err == nil {
+				return fmt.Sprintf("node %s is there: %v", pod.Spec.NodeName, err)
+			}
+			return ""
+		})
+	}
+	for _, pod := range c.settled(t, 2) {
+		c.has(t, pod, labels("true", first))
+	}
+}

@@ -65,7 +65,7 @@ ready() {
 # The webhooks go first: nothing that follows waits for a warmpool that is going. One step that fails does not keep the
 # others from being tried.
 undeploy() {
-	local failed=0 namespace namespaces=
+	local failed=0 kind namespace namespaces=
 	render "$1" <<-'EOF'
 		- {target: {kind: Namespace}, patch: "{$patch: delete, kind: any, metadata: {name: any}}"}
 		- {target: {kind: PriorityClass}, patch: "{$patch: delete, kind: any, metadata: {name: any}}"}
@@ -81,6 +81,9 @@ undeploy() {
 			continue
 		fi
 		namespaces+=" $namespace"
+	done
+	for kind in $(k api-resources --api-group=openreports.io -o name) $(k api-resources --api-group=wgpolicyk8s.io -o name); do
+		remove "$kind" -A -l app.kubernetes.io/managed-by=warmpool || failed=1
 	done
 	if [[ -n $namespaces ]]; then
 		# shellcheck disable=SC2086 # names of namespaces have no spaces

@@ -16,12 +16,14 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"warmpool.sh/certs"
 	"warmpool.sh/webhook"
+	"warmpool.sh/webhook/auditing"
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/cluster/lastseen"
 	"warmpool.sh/webhook/cluster/live"
@@ -139,7 +141,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 		LeaseDuration:                 new(leaseDuration),
 		RenewDeadline:                 new(renewDeadline),
 		Cache: live.CacheOptions(o.certs.Namespace, watcher.Current().Placeholders.Namespace, func(d *appsv1.Deployment) bool {
-			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName)
+			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName) || policy.IsAutoscaler(d)
 		}),
 	})
 	if err != nil {
@@ -177,7 +179,10 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 	evaluators.Seen = seen.Record
 	images := imagesync.New(mgr, evaluators.Current, recorder)
 	warm := warmth.New(mgr, evaluators.Current)
-	evaluators.Changed = []func(){images.Changed, warm.Changed}
+	audits := auditing.New(mgr, evaluators.Current, recorder, auditing.Options{
+		Webhooks: webhooksName, Configuration: client.ObjectKey{Namespace: o.certs.Namespace, Name: configMapName},
+	})
+	evaluators.Changed = []func(){images.Changed, warm.Changed, audits.Changed}
 	server := mgr.GetWebhookServer()
 	for path, handler := range webhook.Handlers(evaluators.Current, serviceAccount(o.certs.Namespace), log.WithName("admission")) {
 		server.Register(path, mgr.sendAway(handler))
@@ -189,6 +194,7 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 		mgr.Add(watcher),
 		mgr.Add(recorder),
 		mgr.Add(seen),
+		mgr.Add(audits),
 		images.SetupWithManager(mgr),
 		warm.SetupWithManager(mgr),
 		mgr.AddReadyzCheck("certificate", certificates.Ready),

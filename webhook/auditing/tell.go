@@ -117,6 +117,8 @@ func reference(f *audit.Finding, facts *cluster.Snapshot, configuration client.O
 		return ref(appsv1.SchemeGroupVersion.String(), uidOf(facts.Deployments.Get(key)))
 	case "Pod":
 		return ref("v1", uidOf(facts.Pods.Get(key)))
+	case "ConfigMap":
+		return ref("v1", uidOf(facts.ConfigMaps.Get(key)))
 	case "Node":
 		return ref("v1", types.UID(f.Name)) // as the kubelet does it
 	case "PriorityClass":

@@ -130,6 +130,7 @@ func testSame(t *testing.T, plane *controlplane.ControlPlane, reader *Reader) {
 	same(t, want.NodePools, got.NodePools, func(p *cluster.NodePool) any {
 		content := *p
 		content.Disruption, content.ExpireAfter = cluster.Disruption{}, "" // the CRD's defaults
+		content.UID, content.APIVersion = "", ""                           // of the object, and of the version that is served
 		return content
 	})
 	same(t, want.NodeClaims, got.NodeClaims, func(c *cluster.NodeClaim) any { return c })

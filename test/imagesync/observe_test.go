@@ -74,14 +74,14 @@ func (c *cluster) passed(t *testing.T, pool string) {
 	c.synced(t, after, image)
 }
 
-// events are those about an object, by reason.
+// events are those about an object, by reason; not those of audits.
 func (c *cluster) events(t *testing.T, kind, name, reason string) []eventsv1.Event {
 	t.Helper()
 	var list eventsv1.EventList
 	require.NoError(t, c.admin.List(t.Context(), &list))
 	var found []eventsv1.Event
 	for _, e := range list.Items {
-		if e.Regarding.Kind == kind && e.Regarding.Name == name && (reason == "" || e.Reason == reason) && e.ReportingController == "warmpool" {
+		if e.Regarding.Kind == kind && e.Regarding.Name == name && (reason == "" || e.Reason == reason) && e.ReportingController == "warmpool" && e.Action != "Audit" {
 			found = append(found, e)
 		}
 	}

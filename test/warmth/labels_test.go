@@ -57,7 +57,7 @@ func TestLabelsFollowTheStatus(t *testing.T) {
 		have = s.want
 		c.wrote(t, pod, writes)
 	}
-	require.Equal(t, 9, writes)
+	require.Equal(t, 8, writes)
 
 	var after corev1.Pod
 	require.NoError(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), &after))
@@ -131,7 +131,7 @@ func (c *cluster) placeholder(t *testing.T) *appsv1.Deployment {
 // The time from when a status is written to when a watch shows the labels for it is told, not judged.
 func TestLabelsComeSoon(t *testing.T) {
 	c := shared
-	const rounds = 40
+	const rounds = 25
 	pods := c.scale(t, 4)
 	results := make(chan []time.Duration)
 	for _, pod := range pods {

@@ -28,6 +28,8 @@ const (
 	imageSize = 50 << 20
 	cpuImage  = "public.ecr.aws/sagemaker/sagemaker-distribution:3.2.0-cpu"
 	gpuImage  = "public.ecr.aws/sagemaker/sagemaker-distribution:3.2.0-gpu"
+	newImage  = "public.ecr.aws/sagemaker/sagemaker-distribution:3.3.0-cpu"
+	poolLabel = "karpenter.sh/nodepool"
 	gpu       = corev1.ResourceName("nvidia.com/gpu")
 )
 
@@ -84,7 +86,7 @@ func gpuNode(name, zone string) controlplane.NodeSpec {
 
 func labelsOf(pool, instanceType, zone string) map[string]string {
 	return map[string]string{
-		"karpenter.sh/nodepool": pool, "karpenter.sh/capacity-type": "on-demand",
+		poolLabel: pool, "karpenter.sh/capacity-type": "on-demand",
 		corev1.LabelInstanceTypeStable: instanceType, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: "us-west-2",
 	}
 }

@@ -52,7 +52,7 @@ func (c *cluster) begin(t *testing.T, pod *corev1.Pod) start {
 	defer cancel()
 	before := c.placeholders(t)
 	sent := map[string]int64{}
-	for _, name := range []string{"cpu-1", "cpu-2", "cpu-3", "gpu-1"} {
+	for _, name := range []string{"cpu-1", "cpu-2", "cpu-3", "gpu-1", "outside"} {
 		if node := c.nodes.Node(name); node != nil {
 			sent[name] = c.nodes.Registry.Pulled(node.IP)
 		}

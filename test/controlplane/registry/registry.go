@@ -15,8 +15,12 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// chunk is what a limited registry sends at a time, in bytes.
-const chunk = 64 << 10
+// A limited registry sends chunks of so many bytes, and a burst of so many of them
+// to catch up with the time that a busy machine took from it.
+const (
+	chunk = 64 << 10
+	burst = 8
+)
 
 // Registry is an http.Handler that speaks the part of the OCI distribution
 // protocol that pulls. It stands for every registry: a client names the one that it
@@ -50,7 +54,7 @@ func (r *Registry) Limit(bytesPerSecond int) {
 	defer r.mu.Unlock()
 	r.limiter = nil
 	if bytesPerSecond != 0 {
-		r.limiter = flowcontrol.NewTokenBucketRateLimiter(float32(bytesPerSecond)/chunk, 1)
+		r.limiter = flowcontrol.NewTokenBucketRateLimiter(float32(bytesPerSecond)/chunk, burst)
 	}
 }
 

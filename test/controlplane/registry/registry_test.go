@@ -60,7 +60,7 @@ func TestALimitSlowsPullsDown(t *testing.T) {
 	registry := New()
 	server := httptest.NewServer(registry)
 	defer server.Close()
-	image, err := NewImage(nil, 10*chunk, "1")
+	image, err := NewImage(nil, (10+burst)*chunk, "1")
 	require.NoError(t, err)
 	registry.Push("example.com/notebook:1", image)
 	registry.Limit(20 * chunk)
@@ -68,7 +68,7 @@ func TestALimitSlowsPullsDown(t *testing.T) {
 	for name := range image.blobs {
 		get(t, server.URL+"/v2/notebook/blobs/"+name, http.StatusOK)
 	}
-	assert.Greater(t, time.Since(began), 400*time.Millisecond, "ten chunks, twenty a second")
+	assert.Greater(t, time.Since(began), 400*time.Millisecond, "ten chunks after the burst, twenty a second")
 }
 
 func get(t *testing.T, url string, status int) []byte {

@@ -30,7 +30,7 @@ type cluster struct {
 	replicas []*install.Warmpool
 }
 
-func newCluster(t *testing.T, overlay string) *cluster {
+func newCluster(t *testing.T, overlay, binary string) *cluster {
 	t.Helper()
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{AuditPolicy: auditPolicy, Log: t.Output()})
 	require.NoError(t, err)
@@ -52,15 +52,13 @@ func newCluster(t *testing.T, overlay string) *cluster {
 	require.NoError(t, err)
 	local = slices.DeleteFunc(local, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == "cert-manager.io" })
 	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, c.examples(t, "cluster.yaml"), c.examples(t, "templates.yaml"), c.examples(t, "nodepools.yaml"), local)...))
-	c.start(t, rendered, port, overlay)
+	c.start(t, rendered, port, overlay, binary)
 	return c
 }
 
 // start runs two replicas. One starts its watches as those of older Kubernetes have to be, each with a list.
-func (c *cluster) start(t *testing.T, rendered []*unstructured.Unstructured, port int, overlay string) {
+func (c *cluster) start(t *testing.T, rendered []*unstructured.Unstructured, port int, overlay, binary string) {
 	t.Helper()
-	binary, err := install.Build(t.Context(), c.root, c.Dir)
-	require.NoError(t, err)
 	older := filepath.Join(c.Dir, "older")
 	script := "#!/bin/sh\nKUBE_FEATURE_WatchListClient=false exec '" + binary + "' \"$@\"\n"
 	require.NoError(t, os.WriteFile(older, []byte(script), 0o700))

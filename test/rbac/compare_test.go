@@ -22,7 +22,7 @@ func TestWhatIsGrantedAndNotUsedIsSaid(t *testing.T) {
 	grants := []grant{lease, made, nodes, events}
 	requests := []request{
 		{group: "coordination.k8s.io", resource: "leases", verb: "update", namespace: "warmpool-system", name: "warmpool"},
-		{group: "coordination.k8s.io", resource: "leases", verb: "create", namespace: "warmpool-system", name: "warmpool"},
+		{group: "coordination.k8s.io", resource: "leases", verb: "create", namespace: "warmpool-system"},
 		{resource: "nodes", verb: "list"},
 		{group: "events.k8s.io", resource: "events", verb: "create", namespace: "a"},
 		{group: "events.k8s.io", resource: "events", verb: "create", namespace: "b"},

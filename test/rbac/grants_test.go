@@ -45,10 +45,10 @@ func object(group, resource, namespace, name string) string {
 	return text
 }
 
-// allows tells whether a request may be made because of g. When a create is judged, the object has no name yet.
+// allows tells whether a request may be made because of g.
 func (g grant) allows(r request) bool {
 	return g.group == r.group && g.resource == r.resource && g.verb == r.verb &&
-		(g.namespace == "" || g.namespace == r.namespace) && (g.name == "" || g.name == r.name && r.verb != "create")
+		(g.namespace == "" || g.namespace == r.namespace) && (g.name == "" || g.name == r.name)
 }
 
 // narrow is larger for who is allowed less.

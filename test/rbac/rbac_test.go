@@ -39,10 +39,14 @@ func TestMain(m *testing.M) {
 
 // Warmpool asks for nothing that it may not, and for everything that it may.
 func TestRightsAreThoseThatAreUsed(t *testing.T) {
+	root, err := install.Root()
+	require.NoError(t, err)
+	binary, err := install.Build(t.Context(), root, t.TempDir())
+	require.NoError(t, err)
 	for _, overlay := range []string{"embedded", "cert-manager"} {
 		t.Run(overlay, func(t *testing.T) {
 			t.Parallel() // most of the time they wait
-			c := newCluster(t, overlay)
+			c := newCluster(t, overlay, binary)
 			if overlay == "embedded" {
 				c.certificates(t)
 			}

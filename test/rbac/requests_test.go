@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"warmpool.sh/test/install"
 )
@@ -39,16 +41,16 @@ func asked(dir string) (allowed, forbidden []request, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	known := map[request]bool{}
 	for line := range bytes.Lines(log) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
 			break // it is being written
 		}
 		var event struct {
-			Verb       string
-			RequestURI string
-			User       struct{ Username string }
-			ObjectRef  *struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+			Verb           string
+			RequestURI     string
+			User           struct{ Username string }
+			ObjectRef      *struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+			ResponseStatus *struct{ Code int }
 			// A request has no decision when it was not for this user to make, such as one without a good token.
 			Annotations map[string]string
 		}
@@ -66,15 +68,26 @@ func asked(dir string) (allowed, forbidden []request, err error) {
 				r.resource += "/" + ref.Subresource
 			}
 		}
-		if known[r] {
-			continue
+		if r.verb == "create" {
+			r.name = "" // there is none yet when a create is judged
 		}
-		known[r] = true
+		of := &forbidden
 		if decision == "allow" {
-			allowed = append(allowed, r)
-		} else {
-			forbidden = append(forbidden, r)
+			of = &allowed
+		}
+		note(of, r)
+		// Server-side apply of what was not there is judged as a patch, which the log tells, and as a create of that name.
+		if status := event.ResponseStatus; r.verb == "patch" && status != nil && status.Code == http.StatusCreated {
+			r.verb = "create"
+			note(of, r)
 		}
 	}
 	return allowed, forbidden, nil
+}
+
+// note adds a request that is not there yet.
+func note(requests *[]request, r request) {
+	if !slices.Contains(*requests, r) {
+		*requests = append(*requests, r)
+	}
 }

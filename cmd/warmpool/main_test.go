@@ -10,6 +10,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"warmpool.sh/webhook/policy"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script and the rule table in README.md")
@@ -29,7 +33,7 @@ func TestCommands(t *testing.T) {
 			env.Setenv("MANIFESTS", manifests)
 			return nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "kustomize": kustomize},
 	})
 }
 
@@ -48,7 +52,27 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// kustomize runs "kustomize FOLDER FILE": as kubectl kustomize does, into a file.
+func kustomize(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: kustomize FOLDER FILE")
+	}
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), ts.MkAbs(args[0]))
+	ts.Check(err)
+	text, err := rendered.AsYaml()
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o600))
+}
+
 const rulesBegin, rulesEnd = "<!-- rules: begin -->\n", "<!-- rules: end -->"
+
+// linked makes links to their pages of the ids in a table of rules.
+func linked(table string) string {
+	for _, id := range policy.IDs() {
+		table = strings.ReplaceAll(table, "| `"+id+"` |", "| [`"+id+"`](docs/rules/"+id+".md) |")
+	}
+	return table
+}
 
 // TestREADME keeps the rule table of the README equal to the rules.
 func TestREADME(t *testing.T) {
@@ -59,7 +83,7 @@ func TestREADME(t *testing.T) {
 	require.True(t, found, "README.md has no %q", rulesBegin)
 	_, after, found := strings.Cut(rest, rulesEnd)
 	require.True(t, found, "README.md has no %q", rulesEnd)
-	want := before + rulesBegin + rulesMarkdown(ruleRows()) + rulesEnd + after
+	want := before + rulesBegin + linked(rulesMarkdown(ruleRows())) + rulesEnd + after
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o600))
 		return

@@ -103,20 +103,19 @@ type sync struct {
 func (s *sync) run(ctx context.Context) error {
 	found := map[string]bool{}
 	var errs []error
-	err := s.each(ctx, func(have *unstructured.Unstructured) error {
+	err := s.each(ctx, func(have *unstructured.Unstructured) {
 		namespace := have.GetNamespace()
 		found[namespace] = true
 		want := s.wanted[namespace]
 		if want == nil {
 			errs = append(errs, s.remove(ctx, have))
-			return nil
+			return
 		}
 		want = s.of(want)
 		keepTimes(want, have)
 		if !same(want, have) {
 			errs = append(errs, s.apply(ctx, want))
 		}
-		return nil
 	})
 	if apierrors.IsNotFound(err) {
 		return nil // its CRD has just gone
@@ -133,7 +132,7 @@ func (s *sync) run(ctx context.Context) error {
 }
 
 // each lists the objects that may be warmpool's: its rights end at their name.
-func (s *sync) each(ctx context.Context, visit func(*unstructured.Unstructured) error) error {
+func (s *sync) each(ctx context.Context, visit func(*unstructured.Unstructured)) error {
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(s.kind.GroupVersion().WithKind(s.kind.Kind + "List"))
@@ -146,7 +145,8 @@ func (s *sync) each(ctx context.Context, visit func(*unstructured.Unstructured) 
 		if !ok {
 			return fmt.Errorf("got %T", object)
 		}
-		return visit(have)
+		visit(have)
+		return nil
 	})
 }
 

@@ -39,6 +39,7 @@ test: ## Run all tests; RACE=1 looks for data races
 e2e: ## Run only the tests that need more than an API server: controllers, scheduler, nodes
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/controlplane ./test/scheduler ./test/tour ./test/imagesync ./test/deploy ./test/proof
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/faults -long
+	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/warmfirst -long
 
 reliability: ## Create pods while one thing after another fails, and write what became of them to docs/reliability.md
 	$(GO) test -timeout $(TIMEOUT) ./test/faults -update

@@ -31,6 +31,7 @@ import (
 	"warmpool.sh/webhook/events"
 	"warmpool.sh/webhook/imagesync"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/telemetry"
 	"warmpool.sh/webhook/warmth"
 )
 
@@ -182,7 +183,8 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 	audits := auditing.New(mgr, evaluators.Current, recorder, auditing.Options{
 		Webhooks: webhooksName, Configuration: client.ObjectKey{Namespace: o.certs.Namespace, Name: configMapName},
 	})
-	evaluators.Changed = []func(){images.Changed, warm.Changed, audits.Changed}
+	starts := telemetry.New(mgr, evaluators.Current, recorder)
+	evaluators.Changed = []func(){images.Changed, warm.Changed, audits.Changed, starts.Changed}
 	server := mgr.GetWebhookServer()
 	for path, handler := range webhook.Handlers(evaluators.Current, serviceAccount(o.certs.Namespace), log.WithName("admission")) {
 		server.Register(path, mgr.sendAway(handler))
@@ -195,6 +197,7 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 		mgr.Add(recorder),
 		mgr.Add(seen),
 		mgr.Add(audits),
+		mgr.Add(starts),
 		images.SetupWithManager(mgr),
 		warm.SetupWithManager(mgr),
 		mgr.AddReadyzCheck("certificate", certificates.Ready),

@@ -54,7 +54,7 @@ type Rule struct {
 	// AuditOnly tells that the rule says nothing at admission.
 	AuditOnly bool
 
-	// around judges a whole cluster; the rule then has neither check nor mutate. Its findings name their objects.
+	// around judges a whole cluster, most often instead of check. Its findings name their objects.
 	around func(*Audit) []Finding
 	// check returns the findings; it must not change the object.
 	check func(*Object) []Finding

@@ -54,8 +54,16 @@ func checkWorkspaceImage(o *Object) []Finding {
 	return findings
 }
 
-// workspaceContainer is the index of the container that the user works in: workspace, or the first where another
-// controller calls it something else. -1: there is none.
+// WorkspaceContainer is the container that the user of a Workspace pod works in: workspace, or the first where another
+// operator names it otherwise. It is nil for a pod without containers.
+func WorkspaceContainer(spec *corev1.PodSpec) *corev1.Container {
+	if i := workspaceContainer(spec); i >= 0 {
+		return &spec.Containers[i]
+	}
+	return nil
+}
+
+// workspaceContainer is its index, or -1.
 func workspaceContainer(spec *corev1.PodSpec) int {
 	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == "workspace" })
 	if i < 0 && len(spec.Containers) > 0 {

@@ -23,6 +23,7 @@ var workspaceWarmFirst = &Rule{
 	Action:   config.Audit,
 	Severity: SeverityInfo,
 	check:    checkWarmFirst,
+	around:   emptyBesideWarm,
 	mutate: func(o *Object, patch *placement.Patch) {
 		if term := o.warmFirst(); term != nil && !isBound(o) && !o.Pool.Fit(o.Spec).Conflict {
 			placement.Prefer(o.Spec, o.specPointer(), term, patch)

@@ -1,0 +1,219 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"warmpool.sh/webhook/policy"
+)
+
+// settle is how long after a Workspace's start its placeholder is looked for: the two watches know nothing of each other.
+const settle = 2 * time.Second
+
+// reasonCold is that of the Events on Workspace pods that have started cold.
+const reasonCold = "ColdStart"
+
+// Teller makes Events; an events.Recorder is one.
+type Teller interface {
+	Once(name string, regarding runtime.Object, kind, reason, action, note string)
+}
+
+// Controller tells how Workspaces start. It works on the leader only, and tells of no start that was before its time.
+type Controller struct {
+	log     logr.Logger
+	source  func() *policy.Evaluator
+	events  Teller
+	config  *rest.Config
+	scheme  *runtime.Scheme
+	changed chan struct{} // holds at most one signal
+	history *history
+
+	mu sync.Mutex
+	// told are the pods that are not to be told of again.
+	told map[types.UID]bool
+}
+
+var _ manager.LeaderElectionRunnable = (*Controller)(nil)
+
+// New makes a Controller that goes by the Evaluator that source gives; nil while there is none.
+func New(mgr ctrl.Manager, source func() *policy.Evaluator, events Teller) *Controller {
+	return &Controller{
+		log: mgr.GetLogger().WithName("telemetry"), source: source, events: events, config: mgr.GetConfig(), scheme: mgr.GetScheme(),
+		changed: make(chan struct{}, 1), history: newHistory(), told: map[types.UID]bool{},
+	}
+}
+
+// NeedLeaderElection says yes: each start is counted once.
+func (c *Controller) NeedLeaderElection() bool { return true }
+
+// Changed tells that there is another Evaluator; it never blocks.
+func (c *Controller) Changed() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Start follows placeholders and Workspaces until ctx ends; it returns nil then. Where pods may not be watched the log
+// says so, and nothing is told.
+func (c *Controller) Start(ctx context.Context) error {
+	var last labels.Selector
+	end := context.CancelFunc(func() {})
+	defer func() { end() }()
+	for {
+		if e := c.source(); e != nil {
+			c.history.observe(e.Facts().PlaceholderPods, time.Now())
+			selector, err := metav1.LabelSelectorAsSelector(e.Config().Workspaces.Selector)
+			if err == nil && (last == nil || selector.String() != last.String()) { // what is not valid, validation has refused
+				end()
+				last, end = selector, c.follow(ctx, selector)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.changed:
+		}
+	}
+}
+
+// follow watches the Workspace pods that the selector takes, until it is ended.
+func (c *Controller) follow(ctx context.Context, selector labels.Selector) (end context.CancelFunc) {
+	ctx, end = context.WithCancel(ctx)
+	go func() {
+		if err := c.watch(ctx, selector); err != nil && ctx.Err() == nil {
+			c.log.Error(err, "starts of Workspaces are not told")
+		}
+	}()
+	return end
+}
+
+// watch uses a cache of its own: the manager's has only the pods of the placeholders' namespace.
+func (c *Controller) watch(ctx context.Context, selector labels.Selector) error {
+	pods, err := cache.New(c.config, cache.Options{Scheme: c.scheme, ByObject: map[client.Object]cache.ByObject{
+		&corev1.Pod{}: {Label: selector, Transform: strip},
+	}})
+	if err != nil {
+		return fmt.Errorf("make a cache of Workspace pods: %w", err)
+	}
+	informer, err := pods.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch Workspace pods: %w", err)
+	}
+	queue := workqueue.NewTypedDelayingQueue[types.NamespacedName]()
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(obj any, initial bool) { c.seen(obj, initial, queue) },
+		UpdateFunc: func(_, obj any) { c.seen(obj, false, queue) },
+		DeleteFunc: c.gone,
+	}); err != nil {
+		return fmt.Errorf("watch Workspace pods: %w", err)
+	}
+	go c.work(ctx, pods, queue)
+	defer queue.ShutDown()
+	return pods.Start(ctx)
+}
+
+// seen queues a pod that has begun to run; one that ran before the watch began is not told of.
+func (c *Controller) seen(obj any, before bool, queue workqueue.TypedDelayingInterface[types.NamespacedName]) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	if _, ok := begun(pod); !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.told[pod.UID] {
+		return
+	}
+	c.told[pod.UID] = true
+	if !before {
+		queue.AddAfter(client.ObjectKeyFromObject(pod), settle)
+	}
+}
+
+func (c *Controller) gone(obj any) {
+	if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = missed.Obj
+	}
+	if pod, ok := obj.(*corev1.Pod); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.told, pod.UID)
+	}
+}
+
+func (c *Controller) work(ctx context.Context, pods client.Reader, queue workqueue.TypedDelayingInterface[types.NamespacedName]) {
+	for {
+		key, ended := queue.Get()
+		if ended {
+			return
+		}
+		var pod corev1.Pod
+		if err := pods.Get(ctx, key, &pod); err == nil { // else it has ended already
+			c.tell(&pod)
+		}
+		queue.Done(key)
+	}
+}
+
+// tell counts the start of a pod.
+func (c *Controller) tell(pod *corev1.Pod) {
+	e := c.source()
+	at, ok := begun(pod)
+	if e == nil || !ok {
+		return
+	}
+	pool := place{pool: e.Pools().ForPod(pod.Labels, &pod.Spec).Pool, nodes: e.Facts().Nodes}
+	s := classify(pod, pool, at, c.history)
+	seconds.WithLabelValues(pool.name(), s.path).Observe(s.took.Seconds())
+	starts.WithLabelValues(pool.name(), s.path, s.cause).Inc()
+	c.log.V(1).Info("Workspace started", "namespace", pod.Namespace, "name", pod.Name, "path", s.path, "cause", s.cause, "seconds", s.took.Seconds())
+	if s.path == pathCold {
+		c.events.Once("warmpool-start-"+string(pod.UID), pod, corev1.EventTypeNormal, reasonCold, "StartWorkspace", s.note)
+	}
+}
+
+// strip keeps what a start is told by.
+func strip(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	stripped := &corev1.Pod{
+		TypeMeta: pod.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			CreationTimestamp: pod.CreationTimestamp, Labels: pod.Labels,
+		},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, InitContainers: stripContainers(pod.Spec.InitContainers), Containers: stripContainers(pod.Spec.Containers)},
+		Status: corev1.PodStatus{Conditions: pod.Status.Conditions, ContainerStatuses: pod.Status.ContainerStatuses},
+	}
+	return stripped, nil
+}
+
+// stripContainers keeps names, images and resources: these choose the pool.
+func stripContainers(containers []corev1.Container) []corev1.Container {
+	stripped := make([]corev1.Container, 0, len(containers))
+	for i := range containers {
+		stripped = append(stripped, corev1.Container{Name: containers[i].Name, Image: containers[i].Image, Resources: containers[i].Resources})
+	}
+	return stripped
+}

@@ -1,0 +1,121 @@
+package telemetry
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/prepull"
+)
+
+// remembered is how long a placeholder that has left its node is kept in mind: a pull takes minutes, and only when it is
+// over does a Workspace count as started.
+const remembered = 30 * time.Minute
+
+// stay is the time of one placeholder pod on a node.
+type stay struct {
+	pod    types.UID
+	images []string  // keys of the labels of the images that it has pulled there, sorted
+	until  time.Time // zero while it is there
+}
+
+// has tells whether the placeholder had pulled the image.
+func (s *stay) has(image string) bool {
+	_, found := slices.BinarySearch(s.images, prepull.ImageLabel(image))
+	return found
+}
+
+// history is which placeholders were on which node.
+type history struct {
+	mu     sync.Mutex
+	byNode map[string][]stay
+	node   map[types.UID]string // of those that are there
+}
+
+func newHistory() *history {
+	return &history{byNode: map[string][]stay{}, node: map[types.UID]string{}}
+}
+
+// observe takes down who is where now. A pod that is about to end counts as gone.
+func (h *history) observe(pods cluster.Facts[corev1.Pod], now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	gone := h.node
+	h.node = make(map[types.UID]string, len(gone))
+	for _, pod := range pods.All() {
+		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		h.node[pod.UID] = pod.Spec.NodeName
+		delete(gone, pod.UID)
+		h.arrive(pod)
+	}
+	for uid, node := range gone {
+		h.leave(uid, node, now)
+	}
+	h.forget(now.Add(-remembered))
+}
+
+func (h *history) arrive(pod *corev1.Pod) {
+	stays := h.byNode[pod.Spec.NodeName]
+	i := slices.IndexFunc(stays, func(s stay) bool { return s.pod == pod.UID })
+	if i < 0 {
+		i, stays = len(stays), append(stays, stay{pod: pod.UID})
+	}
+	stays[i].images, stays[i].until = imageLabels(pod), time.Time{}
+	h.byNode[pod.Spec.NodeName] = stays
+}
+
+func (h *history) leave(uid types.UID, node string, now time.Time) {
+	for i := range h.byNode[node] {
+		if s := &h.byNode[node][i]; s.pod == uid && s.until.IsZero() {
+			s.until = now
+		}
+	}
+}
+
+func (h *history) forget(before time.Time) {
+	for node, stays := range h.byNode {
+		stays = slices.DeleteFunc(stays, func(s stay) bool { return !s.until.IsZero() && s.until.Before(before) })
+		if h.byNode[node] = stays; len(stays) == 0 {
+			delete(h.byNode, node)
+		}
+	}
+}
+
+// on gives the stays on a node.
+func (h *history) on(node string) []stay {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.byNode[node])
+}
+
+// with gives the nodes on which a placeholder had pulled the image at the time, sorted.
+func (h *history) with(image string, at time.Time) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var nodes []string
+	for node, stays := range h.byNode {
+		if slices.ContainsFunc(stays, func(s stay) bool { return s.has(image) && (s.until.IsZero() || s.until.After(at)) }) {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+func imageLabels(pod *corev1.Pod) []string {
+	var keys []string
+	for key, value := range pod.Labels {
+		if strings.HasPrefix(key, prepull.ImageLabelPrefix) && value == "true" {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}

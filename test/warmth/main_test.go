@@ -64,8 +64,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	ctrl.SetLogger(klog.Background())
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
+	ctx := context.Background()
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -86,7 +85,9 @@ func run(m *testing.M) int {
 			return fail(err)
 		}
 	}
-	go shared.beat(ctx)
+	beating, stop := context.WithCancel(ctx)
+	defer stop()
+	go shared.beat(beating)
 	code := m.Run()
 	if err := shared.checkLog(); err != nil {
 		return fail(err)

@@ -221,7 +221,7 @@ func killParent(t *testing.T, what string) (pids []int, dirs []string) {
 	require.NoError(t, parent.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err, "the parent started nothing")
-	for _, field := range strings.FieldsSeq(line) {
+	for field := range strings.FieldsSeq(line) {
 		pid, err := strconv.Atoi(field)
 		if err != nil {
 			dirs = append(dirs, field)

@@ -214,5 +214,5 @@ func scale(picture *policy.Picture) string {
 	if picture.Available.Sign() <= 0 {
 		return "nothing tells which resource runs out first"
 	}
-	return fmt.Sprintf("it runs out first, as %s for %s of the %s that a node has", asks, amount(name, picture.Demand), amount(name, picture.Available))
+	return fmt.Sprintf("it runs out first, as %s for %s of the %s that the smallest node has", asks, amount(name, picture.Demand), amount(name, picture.Available))
 }

@@ -17,7 +17,7 @@ type curvePage struct {
 	Min, Max       string // heights; empty: beyond the chart
 	MinIs, MaxIs   int
 	X, Y           string // the point where it settles; empty: beyond the chart
-	LabelX         string
+	LabelX, LabelY string
 	Anchor         string
 }
 
@@ -92,12 +92,17 @@ func (p *curvePage) mark(c chart, others, settled float64) {
 	if nodes > c.nodes {
 		return
 	}
-	x := c.x(nodes)
-	p.X, p.Y = fmt.Sprintf("%.1f", x), fmt.Sprintf("%.1f", c.y(settled))
-	p.LabelX, p.Anchor = fmt.Sprintf("%.1f", x+8), "start"
-	if x > (plotLeft+plotRight)/2 {
-		p.LabelX, p.Anchor = fmt.Sprintf("%.1f", x-8), "end"
+	x, y := c.x(nodes), c.y(settled)
+	p.X, p.Y = fmt.Sprintf("%.1f", x), fmt.Sprintf("%.1f", y)
+	// Below to the right and above to the left neither line runs.
+	labelX, labelY, anchor := x+9, y+17, "start"
+	if x > (plotLeft+plotRight)/2 || labelY > plotBottom-3 {
+		labelX, labelY, anchor = x-9, y-8, "end"
 	}
+	if labelX < plotLeft+70 && anchor == "end" {
+		labelX, anchor = x+9, "start"
+	}
+	p.LabelX, p.LabelY, p.Anchor = fmt.Sprintf("%.1f", labelX), fmt.Sprintf("%.1f", labelY), anchor
 }
 
 // height is where a limit is drawn; empty where there is none or the chart ends below it.

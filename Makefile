@@ -48,6 +48,7 @@ lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) mod tidy -diff
 	$(GO) -C test/tools mod tidy -diff
 	$(GO) -C test/monitoring mod tidy -diff
+	$(GO) -C test/browser mod tidy -diff
 	$(TOOL) golangci-lint run ./...
 
 bench: ## Measure the handlers against a no-op and the framework's default path, and image sync against bare patches, and audits against decoding

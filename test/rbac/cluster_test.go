@@ -51,7 +51,7 @@ func newCluster(t *testing.T, overlay, binary string) *cluster {
 	crds, err := install.CRDs(c.root)
 	require.NoError(t, err)
 	local = slices.DeleteFunc(local, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == "cert-manager.io" })
-	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, c.examples(t, "cluster.yaml"), c.examples(t, "templates.yaml"), c.examples(t, "nodepools.yaml"), local)...))
+	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, toAudit(t), c.examples(t, "cluster.yaml"), c.examples(t, "templates.yaml"), c.examples(t, "nodepools.yaml"), local)...))
 	c.start(t, rendered, port, overlay, binary)
 	return c
 }
@@ -114,7 +114,7 @@ func (c *cluster) changeWebhooks(t *testing.T, change func(*admissionv1.Mutating
 	})
 }
 
-// examples are the objects of a file of manifests/examples/fine, but for those that the overlay has or that need other CRDs.
+// examples are the objects of a file of manifests/examples/fine, but for those that the overlay has.
 func (c *cluster) examples(t *testing.T, name string) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.root, "manifests", "examples", "fine", name))
@@ -122,7 +122,7 @@ func (c *cluster) examples(t *testing.T, name string) []*unstructured.Unstructur
 	objects, err := controlplane.Decode(bytes.NewReader(text))
 	require.NoError(t, err)
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
-		return o.GetKind() == "HyperpodNodeClass" || o.GetKind() == "PriorityClass"
+		return o.GetKind() == "PriorityClass"
 	})
 }
 

@@ -43,6 +43,7 @@ type Controller struct {
 	scheme  *runtime.Scheme
 	changed chan struct{} // holds at most one signal
 	history *history
+	watch   func(context.Context, labels.Selector) error // watchPods
 
 	mu sync.Mutex
 	// told are the pods that are not to be told of again.
@@ -53,10 +54,12 @@ var _ manager.LeaderElectionRunnable = (*Controller)(nil)
 
 // New makes a Controller that goes by the Evaluator that source gives; nil while there is none.
 func New(mgr ctrl.Manager, source func() *policy.Evaluator, events Teller) *Controller {
-	return &Controller{
+	c := &Controller{
 		log: mgr.GetLogger().WithName("telemetry"), source: source, events: events, config: mgr.GetConfig(), scheme: mgr.GetScheme(),
 		changed: make(chan struct{}, 1), history: newHistory(), told: map[types.UID]bool{},
 	}
+	c.watch = c.watchPods
+	return c
 }
 
 // NeedLeaderElection says yes: each start is counted once.
@@ -104,8 +107,8 @@ func (c *Controller) follow(ctx context.Context, selector labels.Selector) (end 
 	return end
 }
 
-// watch uses a cache of its own: the manager's has only the pods of the placeholders' namespace.
-func (c *Controller) watch(ctx context.Context, selector labels.Selector) error {
+// watchPods uses a cache of its own: the manager's has only the pods of the placeholders' namespace.
+func (c *Controller) watchPods(ctx context.Context, selector labels.Selector) error {
 	pods, err := cache.New(c.config, cache.Options{Scheme: c.scheme, ByObject: map[client.Object]cache.ByObject{
 		&corev1.Pod{}: {Label: selector, Transform: strip},
 	}})

@@ -110,18 +110,25 @@ func (c *cluster) wrote(t *testing.T, pod *corev1.Pod, times int) {
 func counted(t *testing.T, w *install.Warmpool, want map[string]int) {
 	t.Helper()
 	eventually(t, "the gauge", func() string {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.MetricsURL, nil)
-		require.NoError(t, err)
-		response, err := http.DefaultClient.Do(request)
-		require.NoError(t, err)
-		defer response.Body.Close() //nolint:errcheck // only read from
-		body, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
+		metrics := scrape(t, w)
 		for _, state := range []string{"warm", "pulling", "failed", "pending"} {
-			if line := fmt.Sprintf("warmpool_placeholders{pool=\"cpu\",state=%q} %d\n", state, want[state]); !strings.Contains(string(body), line) {
+			if line := fmt.Sprintf("warmpool_placeholders{pool=\"cpu\",state=%q} %d\n", state, want[state]); !strings.Contains(metrics, line) {
 				return "it lacks " + line
 			}
 		}
 		return ""
 	})
+}
+
+// scrape gives the metrics of a replica.
+func scrape(t *testing.T, w *install.Warmpool) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.MetricsURL, nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close() //nolint:errcheck // only read from
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return string(body)
 }

@@ -37,6 +37,10 @@ spec:
 // A node expires as before, be its placeholder warm or still pulling: Karpenter does not evict what says do-not-disrupt, but
 // deletes it when the node's time is over, and no budget is asked. Others take their place.
 func TestKarpenterExpiresNodes(t *testing.T) {
+	if !*long {
+		t.Log("with -long only")
+		return
+	}
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true, Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })

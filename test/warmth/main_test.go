@@ -5,6 +5,7 @@ package warmth_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,6 +57,8 @@ type cluster struct {
 	shipped  []*unstructured.Unstructured
 	warmpool *install.Warmpool
 }
+
+var long = flag.Bool("long", false, "wait until Karpenter's nodes expire too")
 
 // shared is the cluster of all tests but the one with Karpenter.
 var shared *cluster

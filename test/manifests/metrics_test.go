@@ -18,7 +18,10 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
@@ -57,13 +60,17 @@ func metricsExist(t *testing.T, cp *controlplane.ControlPlane, root, binary stri
 	require.Greater(t, len(queries), 15)
 	warmpool := provoke(t, cp, root, binary)
 
+	admin, err := client.New(cp.Config, client.Options{})
+	require.NoError(t, err)
+
 	var missing []string
 	require.Eventually(t, func() bool { // some are told only when the leader has looked around
+		workspace(t, admin) // those that started before it led are not counted
 		known := series{}
 		known.read(t, http.DefaultClient, warmpool.MetricsURL)
-		client, err := rest.HTTPClientFor(cp.Config)
+		api, err := rest.HTTPClientFor(cp.Config)
 		require.NoError(t, err)
-		known.read(t, client, cp.Config.Host+"/metrics")
+		known.read(t, api, cp.Config.Host+"/metrics")
 		missing = nil
 		for _, q := range queries {
 			missing = append(missing, known.lacks(q)...)
@@ -118,12 +125,33 @@ func provoke(t *testing.T, cp *controlplane.ControlPlane, root, binary string) *
 	return warmpool
 }
 
+// workspace starts one, as a scheduler and a kubelet tell it.
+func workspace(t *testing.T, admin client.Client) {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", GenerateName: "notebook-", Labels: map[string]string{"workspace.jupyter.org/workspace-name": "notebook"}},
+		Spec: corev1.PodSpec{
+			NodeName: "a", AutomountServiceAccountToken: new(bool),
+			Containers: []corev1.Container{{Name: "workspace", Image: "registry.example/notebook:1"}},
+		},
+	}
+	require.NoError(t, admin.Create(t.Context(), pod))
+	pod.Status = corev1.PodStatus{
+		Phase:      corev1.PodRunning,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "workspace", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
+		}},
+	}
+	require.NoError(t, admin.Status().Update(t.Context(), pod))
+}
+
 // read adds the metrics of a page.
-func (s series) read(t *testing.T, client *http.Client, url string) {
+func (s series) read(t *testing.T, from *http.Client, url string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
-	response, err := client.Do(request)
+	response, err := from.Do(request)
 	require.NoError(t, err)
 	defer response.Body.Close() //nolint:errcheck // only read from
 	require.Equal(t, http.StatusOK, response.StatusCode)

@@ -50,10 +50,7 @@ type auditReport struct {
 
 // The command line audits a live cluster as the user that the kubeconfig names.
 func TestAuditLive(t *testing.T) {
-	root, err := install.Root()
-	require.NoError(t, err)
-	binary, err := install.Build(t.Context(), root, t.TempDir())
-	require.NoError(t, err)
+	binary := buildWarmpool(t)
 	objects, err := decodeText(auditedObjects)
 	require.NoError(t, err)
 	require.NoError(t, cp.Apply(t.Context(), objects...))
@@ -102,6 +99,44 @@ func TestAuditLive(t *testing.T) {
 		require.NoError(t, err, errOut)
 		assert.Equal(t, "warmpool", out)
 	})
+}
+
+// auditsNothing audits a cluster that has no warm pool.
+func auditsNothing(t *testing.T, plane *controlplane.ControlPlane) {
+	t.Helper()
+	got := runWarmpool(t, buildWarmpool(t), "audit", "--kubeconfig", plane.Kubeconfig)
+	assert.Equal(t, 2, got.code, got.errOut)
+	assert.Empty(t, got.out)
+	assert.Contains(t, got.errOut, "nothing to audit: no configuration, and no placeholder Deployment")
+}
+
+// auditsWithoutKarpenter audits warm pools whose NodePools nobody knows: not verified, and no fault.
+func auditsWithoutKarpenter(t *testing.T, plane *controlplane.ControlPlane) {
+	t.Helper()
+	got := runWarmpool(t, buildWarmpool(t), "audit", "--kubeconfig", plane.Kubeconfig, "-o", "json", "--fail-on", "none")
+	require.Zero(t, got.code, got.errOut)
+	assert.NotContains(t, got.errOut, "cannot")
+	var report auditReport
+	require.NoError(t, json.Unmarshal([]byte(got.out), &report))
+	said := 0
+	for _, finding := range report.Findings {
+		if strings.Contains(finding["message"], "no NodePool CRD (karpenter.sh) in the cluster") {
+			said++
+			assert.Equal(t, "info", finding["severity"], "%v", finding)
+			assert.Contains(t, finding["message"], "not verified: ")
+		}
+		assert.False(t, strings.HasPrefix(finding["rule"], "nodepool-") && finding["severity"] != "info", "%v", finding)
+	}
+	assert.NotZero(t, said)
+}
+
+func buildWarmpool(t *testing.T) string {
+	t.Helper()
+	root, err := install.Root()
+	require.NoError(t, err)
+	binary, err := install.Build(t.Context(), root, t.TempDir())
+	require.NoError(t, err)
+	return binary
 }
 
 // oneLine undoes the wrapping of the table.

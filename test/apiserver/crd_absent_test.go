@@ -21,9 +21,12 @@ func TestCRDsAbsentAtStart(t *testing.T) {
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })
+	auditsNothing(t, plane)
 	late, err := install.Up(t.Context(), plane, install.Options{WithoutCRDs: true})
 	require.NoError(t, err)
 	u := newUserOf(t, plane.Config)
+
+	auditsWithoutKarpenter(t, plane)
 
 	t.Run("before", func(t *testing.T) {
 		for pool, devices := range map[string][]corev1.ResourceName{"cpu": nil, "gpu": {gpu}} {

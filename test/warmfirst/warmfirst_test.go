@@ -53,7 +53,7 @@ func TestWarmFirst(t *testing.T) {
 	table := "| | Without | With warmpool |\n|---|--:|--:|\n" + strings.Join(rows, "\n") + "\n"
 	t.Log("\n" + table)
 	if *update {
-		write(t, table)
+		write(t, "warm first", table)
 	}
 }
 
@@ -111,18 +111,16 @@ func (l *lab) land(t *testing.T, s *scenario, run int, image string, prefer bool
 	return nil
 }
 
-const (
-	document   = "../../docs/warm-first.md"
-	begin, end = "<!-- begin warm first -->\n", "<!-- end warm first -->\n"
-)
-
-func write(t *testing.T, table string) {
+// write puts the text between its markers in docs/warm-first.md.
+func write(t *testing.T, name, text string) {
 	t.Helper()
-	text, err := os.ReadFile(document)
+	const document = "../../docs/warm-first.md"
+	begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->\n"
+	all, err := os.ReadFile(document)
 	require.NoError(t, err)
-	before, rest, found := strings.Cut(string(text), begin)
+	before, rest, found := strings.Cut(string(all), begin)
 	require.True(t, found, begin)
 	_, after, found := strings.Cut(rest, end)
 	require.True(t, found, end)
-	require.NoError(t, os.WriteFile(document, []byte(before+begin+table+end+after), 0o600))
+	require.NoError(t, os.WriteFile(document, []byte(before+begin+text+end+after), 0o600))
 }

@@ -180,7 +180,7 @@ func (c *cluster) requests(t *testing.T) []request {
 			ResponseStatus struct{ Code int } `json:"responseStatus"`
 		}
 		if json.Unmarshal(line, &r) == nil {
-			r.request.Status.Code = r.ResponseStatus.Code
+			r.Status.Code = r.ResponseStatus.Code
 			found = append(found, r.request)
 		}
 	}

@@ -3,7 +3,6 @@ package auditing
 import (
 	"time"
 
-	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -57,12 +56,7 @@ func (s *schedule) done(e *policy.Evaluator, started, ended time.Time, ok bool) 
 func matters(before, now *policy.Evaluator) bool {
 	a, b := before.Facts(), now.Facts()
 	return before.Config() != now.Config() ||
-		differ(a.Deployments, b.Deployments) || differ(a.Templates, b.Templates) || differ(a.NodePools, b.NodePools) ||
-		differ(a.PriorityClasses, b.PriorityClasses) || differ(a.DaemonSets, b.DaemonSets) || differ(a.Namespaces, b.Namespaces) ||
-		differ(a.LimitRanges, b.LimitRanges) || differ(a.RuntimeClasses, b.RuntimeClasses)
-}
-
-func differ[T any](before, now cluster.Facts[T]) bool {
-	keys, ok := now.ChangedSince(before)
-	return !ok || len(keys) > 0
+		b.Deployments.Differs(a.Deployments) || b.Templates.Differs(a.Templates) || b.NodePools.Differs(a.NodePools) ||
+		b.PriorityClasses.Differs(a.PriorityClasses) || b.DaemonSets.Differs(a.DaemonSets) || b.Namespaces.Differs(a.Namespaces) ||
+		b.LimitRanges.Differs(a.LimitRanges) || b.RuntimeClasses.Differs(a.RuntimeClasses)
 }

@@ -72,6 +72,12 @@ func (f Facts[T]) ChangedSince(earlier Facts[T]) (keys []string, ok bool) {
 	}
 }
 
+// Differs tells whether the facts may be others than the earlier ones.
+func (f Facts[T]) Differs(earlier Facts[T]) bool {
+	keys, ok := f.ChangedSince(earlier)
+	return !ok || len(keys) > 0
+}
+
 // WithMalformed returns the facts with the keys of objects that exist but could not be read, and why.
 // The map must not change afterwards.
 func (f Facts[T]) WithMalformed(reasons map[string]string) Facts[T] {

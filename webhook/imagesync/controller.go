@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/events"
 	"warmpool.sh/webhook/policy"
@@ -111,13 +110,8 @@ func (c *Controller) feed(ctx context.Context, queue workqueue.TypedRateLimiting
 func matters(before, now *policy.Evaluator) bool {
 	a, b := before.Facts(), now.Facts()
 	return before.Config() != now.Config() ||
-		differ(a.Deployments, b.Deployments) || differ(a.Templates, b.Templates) ||
-		differ(a.PlaceholderPods, b.PlaceholderPods) || differ(a.NodePools, b.NodePools)
-}
-
-func differ[T any](before, now cluster.Facts[T]) bool {
-	keys, ok := now.ChangedSince(before)
-	return !ok || len(keys) > 0
+		b.Deployments.Differs(a.Deployments) || b.Templates.Differs(a.Templates) ||
+		b.PlaceholderPods.Differs(a.PlaceholderPods) || b.NodePools.Differs(a.NodePools)
 }
 
 // scan gives the placeholders, and those that are none any more, in the order of their names; it sets the gauge of the

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -96,12 +95,7 @@ func (c *Controller) feed(ctx context.Context, queue workqueue.TypedRateLimiting
 // matters tells whether the labels may be others by another Evaluator: nodes and templates come and go without.
 func matters(before, now *policy.Evaluator) bool {
 	a, b := before.Facts(), now.Facts()
-	return before.Config() != now.Config() || differ(a.PlaceholderPods, b.PlaceholderPods) || differ(a.Deployments, b.Deployments)
-}
-
-func differ[T any](before, now cluster.Facts[T]) bool {
-	keys, ok := now.ChangedSince(before)
-	return !ok || len(keys) > 0
+	return before.Config() != now.Config() || b.PlaceholderPods.Differs(a.PlaceholderPods) || b.Deployments.Differs(a.Deployments)
 }
 
 // scan gives the pods to look at, in the order of their names, and sets the gauge.

@@ -9,8 +9,8 @@ import (
 	"io"
 	"regexp"
 	"strconv"
-	"sync"
 
+	yamlnode "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -25,7 +25,7 @@ type document struct {
 }
 
 // readFile reads the objects of one file. It goes on after a broken document, to report all of them.
-func readFile(path string, stdin io.Reader) (objects []Object, errs []error) {
+func readFile(path string, stdin io.Reader, see func(*Object)) (objects []Object, errs []error) {
 	file := display(path)
 	data, err := content(path, stdin)
 	if err != nil {
@@ -36,6 +36,7 @@ func readFile(path string, stdin io.Reader) (objects []Object, errs []error) {
 		return nil, []error{fmt.Errorf("%s, %w", file, err)}
 	}
 	number := 1
+	var last parsed
 	for _, doc := range documents {
 		doc.place = place(file, number)
 		found, empty, err := decode(doc)
@@ -45,7 +46,7 @@ func readFile(path string, stdin io.Reader) (objects []Object, errs []error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s%w", doc.place, err))
 		}
-		root := sync.OnceValue(doc.root)
+		root := func() *yamlnode.Node { return last.root(doc) }
 		for _, item := range found {
 			if err := check(item.Object); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %s%w", doc.place, item.path, err))
@@ -53,7 +54,9 @@ func readFile(path string, stdin io.Reader) (objects []Object, errs []error) {
 			}
 			setDefaultNamespace(item.Unstructured)
 			at := position{root: root, line: doc.line, path: item.path}
-			objects = append(objects, Object{Unstructured: item.Unstructured, File: file, Document: number, position: at})
+			object := Object{Unstructured: item.Unstructured, File: file, Document: number, position: at}
+			see(&object)
+			objects = append(objects, object)
 		}
 		if len(errs) > maxErrors {
 			return nil, errs
@@ -139,6 +142,13 @@ type item struct {
 // decode reads the objects of a document; List kinds give their items. A document without content is empty. The error
 // goes behind the place.
 func decode(doc document) (items []item, empty bool, err error) {
+	if content, ok := quick(doc.text); ok {
+		items, err := flatten(nil, &unstructured.Unstructured{Object: content}, "")
+		if err != nil {
+			return nil, false, explain(doc, err)
+		}
+		return items, false, nil
+	}
 	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().
 		Stream(bytes.NewReader(doc.text), doc.place).Do().Infos()
 	if err != nil {

@@ -4,13 +4,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // position is where an object stands in its file.
 type position struct {
-	// root is the document as YAML nodes, parsed at the first question; nil where YAML's parser knows no lines of it.
+	// root is the document as YAML nodes; nil where YAML's parser knows no lines of it.
 	root func() *yaml.Node
 	// line of the file, from 1, where the document begins, and the path of the object in it, such as "items[2].".
 	line int
@@ -61,6 +62,23 @@ func child(node *yaml.Node, name string) (line int, value *yaml.Node) {
 	default: // nothing is inside
 	}
 	return 0, nil
+}
+
+// parsed keeps the nodes of one document of a file: nodes take many times the room of their text, and the questions about
+// one document come together.
+type parsed struct {
+	mu    sync.Mutex
+	place string
+	node  *yaml.Node
+}
+
+func (p *parsed) root(doc document) *yaml.Node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.place != doc.place {
+		p.place, p.node = doc.place, doc.root()
+	}
+	return p.node
 }
 
 // root is the document's content as YAML nodes; nil where it cannot be parsed so.

@@ -1,7 +1,7 @@
 // Package manifest reads files as a cluster: Kubernetes objects in YAML or JSON from files, folders and standard input.
 //
-// paths -> files (source.go) -> documents -> objects by cli-runtime's builder (document.go), each checked against the
-// kinds that Kubernetes knows (kinds.go) -> one Snapshot (snapshot.go). Nothing is contacted. Every error names file,
+// paths -> files (source.go) -> documents -> objects, by the short way (quick.go) or by cli-runtime's builder
+// (document.go), each checked against the kinds that Kubernetes knows (kinds.go) -> one Snapshot (snapshot.go). Nothing is contacted. Every error names file,
 // document and, where there is one, the field; several are joined.
 package manifest
 
@@ -32,6 +32,8 @@ type Object struct {
 	Document int
 
 	position position
+	// keep puts the object into the Snapshot for which it was read; nil: it was read for none.
+	keep func() error
 }
 
 // String names the object for messages, such as "pods.yaml, document 2 (Pod team-a/w1)".
@@ -57,15 +59,15 @@ func place(file string, document int) string {
 // folder (read with its subfolders, but not hidden ones: .json, .yaml and .yml files) or "-" for stdin. Namespaced
 // objects without a namespace get "default". Objects of API groups that are not Kubernetes's own are kept as they are.
 func Objects(paths []string, stdin io.Reader) ([]Object, error) {
-	objects, errs := readAll(paths, stdin)
+	objects, errs := readAll(paths, stdin, func(*Object) {})
 	if len(errs) > 0 {
 		return nil, join(errs)
 	}
 	return objects, nil
 }
 
-// readAll reads what can be read, and tells what cannot.
-func readAll(paths []string, stdin io.Reader) (objects []Object, errs []error) {
+// readAll reads what can be read, and tells what cannot. Each object is seen once, several at the same time.
+func readAll(paths []string, stdin io.Reader, see func(*Object)) (objects []Object, errs []error) {
 	files, errs := expand(paths)
 	// Several at once, and as many as one after the other would be: what begins after too many errors is left out below.
 	read := make([]struct {
@@ -80,7 +82,7 @@ func readAll(paths []string, stdin io.Reader) (objects []Object, errs []error) {
 			break
 		}
 		group.Go(func() error {
-			read[i].objects, read[i].errs = readFile(file, stdin)
+			read[i].objects, read[i].errs = readFile(file, stdin, see)
 			broken.Add(int64(len(read[i].errs)))
 			return nil
 		})
@@ -97,15 +99,15 @@ func readAll(paths []string, stdin io.Reader) (objects []Object, errs []error) {
 	return objects, append(errs, twice...)
 }
 
-// Read reads the objects of all paths as Objects does, and makes a Snapshot of them as Snapshot does.
+// Read reads the objects of all paths as Objects does, and makes a Snapshot of them as Snapshot does. Objects of kinds
+// that a Snapshot holds have no spec and no status left, so that a large folder is not in memory twice.
 func Read(paths []string, stdin io.Reader) (*cluster.Snapshot, []Object, error) {
-	objects, err := Objects(paths, stdin)
-	if err != nil {
-		return nil, nil, err
+	snapshot, objects, errs, broken := readBoth(paths, stdin)
+	if len(errs) > 0 {
+		return nil, nil, join(errs)
 	}
-	snapshot, err := Snapshot(objects)
-	if err != nil {
-		return nil, nil, err
+	if len(broken) > 0 {
+		return nil, nil, join(broken)
 	}
 	return snapshot, objects, nil
 }
@@ -113,9 +115,22 @@ func Read(paths []string, stdin io.Reader) (*cluster.Snapshot, []Object, error) 
 // ReadGood is Read for whoever goes on after what is broken: objects and Snapshot, which is never nil, are what could be
 // read, and the error tells the rest. Of objects that stand in two places, the first counts.
 func ReadGood(paths []string, stdin io.Reader) (*cluster.Snapshot, []Object, error) {
-	objects, errs := readAll(paths, stdin)
-	snapshot, broken := snapshotOf(objects)
+	snapshot, objects, errs, broken := readBoth(paths, stdin)
 	return snapshot, objects, join(append(errs, broken...))
+}
+
+// readBoth reads objects into their Go types as soon as they are there. broken are the errors of that, errs all others.
+func readBoth(paths []string, stdin io.Reader) (s *cluster.Snapshot, objects []Object, errs, broken []error) {
+	s = newSnapshot()
+	kinds := kindsOf(s)
+	objects, errs = readAll(paths, stdin, func(o *Object) {
+		if kind, ok := kinds[o.GroupVersionKind().GroupKind()]; ok {
+			o.keep = kind.read(*o)
+			delete(o.Object, "spec")
+			delete(o.Object, "status")
+		}
+	})
+	return s, objects, errs, keepAll(s, kinds, objects)
 }
 
 // distinct leaves out and reports objects that stand in two places: which of the two is meant, nobody can know.

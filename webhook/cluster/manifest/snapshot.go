@@ -3,11 +3,9 @@ package manifest
 import (
 	"errors"
 	"fmt"
-	goruntime "runtime"
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,46 +33,47 @@ func Snapshot(objects []Object) (*cluster.Snapshot, error) {
 
 // snapshotOf holds what could be read; what could not is malformed there.
 func snapshotOf(objects []Object) (*cluster.Snapshot, []error) {
-	s := &cluster.Snapshot{LastSeen: cluster.Known[corev1.Node](nil)}
+	s := newSnapshot()
 	kinds := kindsOf(s)
+	objects = slices.Clone(objects)
+	for i, o := range objects {
+		objects[i].keep = nil
+		if kind, ok := kinds[o.GroupVersionKind().GroupKind()]; ok {
+			objects[i].keep = kind.read(o)
+		}
+	}
+	return s, keepAll(s, kinds, objects)
+}
+
+func newSnapshot() *cluster.Snapshot {
+	return &cluster.Snapshot{LastSeen: cluster.Known[corev1.Node](nil)}
+}
+
+// keepAll puts what was read into the Snapshot, in the order of the objects.
+func keepAll(s *cluster.Snapshot, kinds map[schema.GroupKind]reading, objects []Object) []error {
 	var errs []error
-	for _, keep := range readEach(kinds, objects) {
-		if err := keep(); err != nil {
+	for i := range objects {
+		if objects[i].keep == nil {
+			continue
+		}
+		if err := objects[i].keep(); err != nil {
 			errs = append(errs, err)
 		}
+		objects[i].keep = nil
 	}
 	for _, kind := range kinds {
 		kind.done()
 	}
 	classes, broken := nodeClasses(s, objects)
 	s.NodeClasses = classes
-	return s, append(errs, broken...)
+	return append(errs, broken...)
 }
 
-// reading reads the objects of one kind, and makes the facts of those that were kept when it is done.
+// reading reads the objects of one kind, several at the same time, and makes the facts of those that were kept, one after
+// the other, when it is done.
 type reading struct {
 	read func(Object) (keep func() error)
 	done func()
-}
-
-// readEach reads the objects of these kinds, several at once; keeping them is for one after the other.
-func readEach(kinds map[schema.GroupKind]reading, objects []Object) []func() error {
-	keep := make([]func() error, len(objects))
-	workers := goruntime.GOMAXPROCS(0)
-	var group errgroup.Group
-	for worker := range workers {
-		group.Go(func() error {
-			for i := worker; i < len(objects); i += workers {
-				keep[i] = func() error { return nil }
-				if kind, ok := kinds[objects[i].GroupVersionKind().GroupKind()]; ok {
-					keep[i] = kind.read(objects[i])
-				}
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // errors come with keeping
-	return keep
 }
 
 // kindsOf are the kinds that a Snapshot holds, each with its place there.

@@ -38,7 +38,7 @@ type audited struct {
 	// unreadable are the kinds that this user may not read, broken the documents that nobody can.
 	unreadable []string
 	broken     error
-	// place is where an object's field stands; nil in a live cluster.
+	// place is where an object's field stands; nil in a live cluster, and where no places are printed.
 	place func(policy.Ref, string) audit.Place
 }
 
@@ -58,7 +58,10 @@ func (o *auditOptions) readManifests(cmd *cobra.Command) (*audited, error) {
 	if err := addLastSeen(facts, objects); err != nil {
 		broken = errors.Join(broken, err)
 	}
-	found := &audited{facts: facts, broken: broken, place: placesOf(objects)}
+	found := &audited{facts: facts, broken: broken}
+	if o.output != "json" && o.output != "yaml" { // these print no places, which take a second parser
+		found.place = placesOf(objects)
+	}
 	return found, o.configure(found, func() ([]byte, error) { return configIn(objects) })
 }
 

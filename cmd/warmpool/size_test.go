@@ -55,7 +55,7 @@ func placeholderFindings(t *testing.T, rendered, config string) (findings []stri
 	var admissions []admission
 	require.NoError(t, json.Unmarshal([]byte(out), &admissions), "%v", err)
 	for _, a := range admissions {
-		if !strings.HasPrefix(a.Name, placeholderPrefix) {
+		if a.Kind != "Deployment" || !strings.HasPrefix(a.Name, placeholderPrefix) {
 			continue
 		}
 		placeholders++

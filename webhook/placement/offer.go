@@ -35,6 +35,17 @@ func in(key string, values ...string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
+// within are the offer's nodes that have the label of an In requirement with one of its values: a NodePool may have others
+// too, which are no pool's or another's.
+func (o offer) within(r corev1.NodeSelectorRequirement) offer {
+	for i := range o.byKey[r.Key] {
+		if own := &o.byKey[r.Key][i]; own.Operator == corev1.NodeSelectorOpIn {
+			own.Values = slices.DeleteFunc(slices.Clone(own.Values), func(value string) bool { return !slices.Contains(r.Values, value) })
+		}
+	}
+	return o
+}
+
 // sets tells whether the offer's nodes get the label of an In requirement with one of its values.
 func (o offer) sets(r corev1.NodeSelectorRequirement) bool {
 	own, ok := o.byKey[r.Key]

@@ -72,7 +72,7 @@ func compilePool(cfg *config.Pool, facts *cluster.Snapshot) *Pool {
 	pool.NodePools = nodePools
 	pool.Static = len(nodePools) > 0 && !slices.ContainsFunc(nodePools, func(np *cluster.NodePool) bool { return !np.Static })
 	for _, np := range nodePools {
-		pool.offers = append(pool.offers, offerOf(np))
+		pool.offers = append(pool.offers, offerOf(np).within(pool.Requirement))
 		pool.Taints = append(pool.Taints, hardTaints(np.Taints, func(t corev1.Taint) bool { return !cluster.IsLifecycleTaint(t.Key) })...)
 		pool.NodeTaints = append(append(pool.NodeTaints, np.Taints...), np.StartupTaints...)
 	}

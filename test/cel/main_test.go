@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,8 +34,9 @@ var (
 	// seed may be a failed run's.
 	seed = flag.Uint64("seed", 1, "the first of the seeds of the generated clusters")
 
-	cp    *controlplane.ControlPlane
-	admin client.Client
+	cp     *controlplane.ControlPlane
+	admin  client.Client
+	poster *http.Client // for bodies that are no objects of Go, with nulls
 )
 
 func TestMain(m *testing.M) {
@@ -56,6 +59,9 @@ func start(ctx context.Context) (err error) {
 		return err
 	}
 	if admin, err = client.New(cp.Config, client.Options{}); err != nil {
+		return err
+	}
+	if poster, err = rest.HTTPClientFor(cp.Config); err != nil {
 		return err
 	}
 	never := corev1.PreemptNever

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,7 +71,7 @@ func walk(value any, set func(any), yield func() bool) bool {
 	return true
 }
 
-// explain prints the smallest pod that differs, with how, and the parameters.
+// explain prints the smallest pod that differs, with how, and the parameters of its pool.
 func (w *world) explain(t *testing.T, body []byte) string {
 	t.Helper()
 	body = w.shrink(t, body)
@@ -79,7 +80,9 @@ func (w *world) explain(t *testing.T, body []byte) string {
 	require.NoError(t, err)
 	placement, err := cel.NewPlacement(w.evaluator)
 	require.NoError(t, err)
-	parameters, err := yaml.Marshal(placement.Parameters.Data)
+	data := placement.Parameters.Data
+	maps.DeleteFunc(data, func(key, _ string) bool { return strings.Contains(key, ".") && !strings.HasPrefix(key, result.pool+".") })
+	parameters, err := yaml.Marshal(data)
 	require.NoError(t, err)
 	text := fmt.Sprintf("%s\nThe smallest such pod:\n%s\nThe parameters:\n%s", result.fault, pod, parameters)
 	switch {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/webhook/cel"
@@ -94,16 +93,12 @@ func (r *refusal) Error() string { return fmt.Sprintf("%d: %s", r.code, r.messag
 // post creates a pod as a dry run.
 func (w *world) post(t *testing.T, namespace string, body []byte) (*corev1.Pod, error) {
 	t.Helper()
-	transport, err := rest.HTTPClientFor(cp.Config)
-	if err != nil {
-		return nil, err
-	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, cp.Config.Host+"/api/v1/namespaces/"+namespace+"/pods?dryRun=All", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := transport.Do(request)
+	response, err := poster.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +125,7 @@ type outcome struct {
 	// fault is how the policy differs from the webhook; empty where it does not.
 	fault           string
 	want, got, next *corev1.Pod
+	pool            string
 	changed         bool
 }
 
@@ -139,9 +135,12 @@ func (w *world) try(t *testing.T, body []byte) outcome {
 	if err != nil {
 		return outcome{refused: err.Error()}
 	}
+	if !w.evaluator.IsWorkspace(before.Labels) {
+		return outcome{refused: "it is no Workspace pod"}
+	}
 	o := w.evaluator.Pod(before.DeepCopy(), w.namespace)
 	patch := w.evaluator.Mutate(o)
-	result := outcome{want: o.Pod, changed: len(patch) > 0}
+	result := outcome{want: o.Pod, changed: len(patch) > 0, pool: o.PoolName()}
 	if result.got, err = w.post(t, w.namespace, body); err != nil {
 		result.fault = "the policy fails: " + err.Error()
 		return result

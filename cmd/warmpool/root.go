@@ -23,7 +23,7 @@ Under the name kubectl-warmpool on the PATH it is a plugin of kubectl: kubectl w
 	cmd.SetIn(in)
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)
-	cmd.AddCommand(newServeCommand(), newAdmitCommand(), newAuditCommand(), newSizeCommand(), newRulesCommand(), newVersionCommand())
+	cmd.AddCommand(newServeCommand(), newAdmitCommand(), newAuditCommand(), newSizeCommand(), newExportCommand(), newRulesCommand(), newVersionCommand())
 	completeFlags(cmd)
 	return cmd
 }

@@ -3,7 +3,7 @@ package cel_test
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
+	"maps"
 	"sync/atomic"
 	"testing"
 
@@ -68,10 +68,7 @@ func (f lazily) String() string { return f() }
 func clusterOf(r generate.Rand, pools int) (*config.WarmPoolConfiguration, *cluster.Snapshot) {
 	cfg, facts := r.Config(), r.Snapshot()
 	cfg.Pools = cfg.Pools[:min(pools, len(cfg.Pools))]
-	nodePools := map[string]*cluster.NodePool{}
-	for name, np := range facts.NodePools.All() {
-		nodePools[name] = np
-	}
+	nodePools := maps.Collect(facts.NodePools.All())
 	known := facts.NodePools.Known()
 	for n := 1; len(cfg.Pools) < pools; n++ {
 		more, others := r.Config(), r.Snapshot()
@@ -231,7 +228,7 @@ func withNulls(t *testing.T, r generate.Rand, document []byte) []byte {
 		}
 	}
 	containers, _ := spec["containers"].([]any)
-	for _, container := range slices.Concat(containers) {
+	for _, container := range containers {
 		fields, _ := container.(map[string]any)
 		null(fields["resources"], "limits", "requests")
 	}

@@ -81,7 +81,9 @@ func (w *world) explain(t *testing.T, body []byte) string {
 	placement, err := cel.NewPlacement(w.evaluator)
 	require.NoError(t, err)
 	data := placement.Parameters.Data
-	maps.DeleteFunc(data, func(key, _ string) bool { return strings.Contains(key, ".") && !strings.HasPrefix(key, result.pool+".") })
+	maps.DeleteFunc(data, func(key, _ string) bool {
+		return strings.Contains(key, ".") && !strings.HasPrefix(key, result.pool+".")
+	})
 	parameters, err := yaml.Marshal(data)
 	require.NoError(t, err)
 	text := fmt.Sprintf("%s\nThe smallest such pod:\n%s\nThe parameters:\n%s", result.fault, pod, parameters)

@@ -9,7 +9,9 @@
 package cel
 
 import (
+	"bytes"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -30,41 +32,86 @@ var policyYAML []byte
 
 // Placement are the objects that place Workspace pods inside the API server.
 type Placement struct {
+	Parameters *corev1.ConfigMap
 	Policy     *admissionv1.MutatingAdmissionPolicy
 	Binding    *admissionv1.MutatingAdmissionPolicyBinding
-	Parameters *corev1.ConfigMap
+	// Gaps are what the policy lacks against the webhook, or does not know, one sentence each without a full stop.
+	Gaps []string
+
+	policy []byte // as YAML, in its order and with its comments
 }
 
 // NewPlacement makes them from what the Evaluator goes by. The error names what cannot be said in the parameters, which
 // are lines of words.
 func NewPlacement(e *policy.Evaluator) (*Placement, error) {
-	var p admissionv1.MutatingAdmissionPolicy
-	if err := yaml.UnmarshalStrict(policyYAML, &p); err != nil {
+	selector, err := json.Marshal(e.Config().Workspaces.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("encode workspaces.selector: %w", err)
+	}
+	const constraints = "  matchConstraints:\n"
+	p := &Placement{policy: bytes.Replace(policyYAML, []byte(constraints), []byte(constraints+"    objectSelector: "+string(selector)+"\n"), 1)}
+	if err := yaml.UnmarshalStrict(p.policy, &p.Policy); err != nil {
 		return nil, fmt.Errorf("decode policy.yaml: %w", err)
 	}
-	p.Spec.MatchConstraints.ObjectSelector = e.Config().Workspaces.Selector.DeepCopy()
 	data, err := parameters(e)
 	if err != nil {
 		return nil, err
 	}
-	return &Placement{
-		Policy: &p,
-		Binding: &admissionv1.MutatingAdmissionPolicyBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: p.APIVersion, Kind: p.Kind + "Binding"},
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{
-				PolicyName: name,
-				ParamRef: &admissionv1.ParamRef{
-					Name: name, Namespace: namespace,
-					// Without its parameters the policy leaves pods alone, as the webhook does while it knows nothing.
-					ParameterNotFoundAction: new(admissionv1.AllowAction),
-				},
+	p.Parameters = &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Data:       data,
+	}
+	p.Binding = &admissionv1.MutatingAdmissionPolicyBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: p.Policy.APIVersion, Kind: p.Policy.Kind + "Binding"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{
+			PolicyName: name,
+			ParamRef: &admissionv1.ParamRef{
+				Name: name, Namespace: namespace,
+				// Without its parameters the policy leaves pods alone, as the webhook does while it knows nothing.
+				ParameterNotFoundAction: new(admissionv1.AllowAction),
 			},
 		},
-		Parameters: &corev1.ConfigMap{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-			Data:       data,
-		},
-	}, nil
+	}
+	p.Gaps = gaps(e)
+	return p, nil
+}
+
+func gaps(e *policy.Evaluator) []string {
+	var gaps []string
+	for _, pool := range e.Pools().All() {
+		for _, unknown := range pool.Unknown {
+			gaps = append(gaps, fmt.Sprintf("pool %s: %s", pool.Config.Name, unknown))
+		}
+	}
+	if templates := e.Facts().Templates; !templates.Known() {
+		gaps = append(gaps, fmt.Sprintf("no pod will prefer nodes that have its image: WorkspaceTemplates: %s", templates.Reason()))
+	}
+	for _, x := range e.Exemptions() {
+		if x.Until != "" {
+			gaps = append(gaps, fmt.Sprintf("the exemption of %s/%s applies until %s: export again then, CEL has no clock", x.Namespace, x.Name, x.Until))
+		}
+	}
+	return gaps
+}
+
+const header = `# Written by warmpool export cel. The placement of Workspace pods inside the API server, as by warmpool's webhook of pods:
+# ConfigMap                       the pools, one word of data after the other: what changes with configuration, NodePools and templates
+# MutatingAdmissionPolicy         chooses the pool and adds required node affinity, tolerations and the preference for nodes that have the image
+# MutatingAdmissionPolicyBinding  brings the two together
+# CEL cannot size a pod against nodes, read images from templates or warn with numbers: warmpool audit does.
+`
+
+// YAML are the objects as a stream of documents, in the order in which they are to be applied.
+func (p *Placement) YAML() ([]byte, error) {
+	parameters, err := yaml.Marshal(p.Parameters)
+	if err != nil {
+		return nil, fmt.Errorf("encode the parameters: %w", err)
+	}
+	binding, err := yaml.Marshal(p.Binding)
+	if err != nil {
+		return nil, fmt.Errorf("encode the binding: %w", err)
+	}
+	return bytes.Join([][]byte{append([]byte(header), parameters...), p.policy, binding}, []byte("---\n")), nil
 }

@@ -7,21 +7,23 @@ import (
 	"strings"
 )
 
-// regularExpression translates a glob of path.Match to RE2, the syntax of CEL. The error is path.ErrBadPattern.
+// regularExpression translates a glob of path.Match to RE2, the syntax of CEL. The error names a glob that either does not
+// take.
 func regularExpression(glob string) (string, error) {
 	if _, err := path.Match(glob, ""); err != nil {
 		return "", fmt.Errorf("%q: %w", glob, err)
 	}
-	var b strings.Builder
-	inClass := false
+	b, inClass := &strings.Builder{}, false
 	for i, characters := 0, []rune(glob); i < len(characters); i++ {
 		switch c := characters[i]; {
 		case c == '\\':
 			i++
-			b.WriteString(regexp.QuoteMeta(string(characters[i])))
+			b.WriteString(literal(characters[i]))
+		case inClass && (c == ']' || c == '-'):
+			inClass = c == '-'
+			b.WriteRune(c)
 		case inClass:
-			inClass = c != ']'
-			b.WriteString(classCharacter(c))
+			b.WriteString(literal(c))
 		case c == '[':
 			inClass = true
 			b.WriteByte('[')
@@ -34,18 +36,18 @@ func regularExpression(glob string) (string, error) {
 		case c == '?':
 			b.WriteString("[^/]")
 		default:
-			b.WriteString(regexp.QuoteMeta(string(c)))
+			b.WriteString(literal(c))
 		}
+	}
+	if _, err := regexp.Compile(b.String()); err != nil {
+		return "", fmt.Errorf("%q cannot be said as a regular expression: %w", glob, err)
 	}
 	return b.String(), nil
 }
 
-// classCharacter keeps what means the same in both syntaxes: the range and the end.
-func classCharacter(c rune) string {
-	if c == '-' || c == ']' {
-		return string(c)
-	}
-	if c == '^' || c == '[' {
+// literal is a character that stands for itself, in a class too.
+func literal(c rune) string {
+	if strings.ContainsRune(`-^[]\`, c) {
 		return `\` + string(c)
 	}
 	return regexp.QuoteMeta(string(c))

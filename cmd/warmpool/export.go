@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"warmpool.sh/webhook/cel"
+	"warmpool.sh/webhook/policy"
+)
+
+func newExportCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Print what does some of warmpool's work without it",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newExportCELCommand())
+	return cmd
+}
+
+func newExportCELCommand() *cobra.Command {
+	o := &surroundings{kube: &genericclioptions.ConfigFlags{KubeConfig: new(string), Context: new(string)}}
+	cmd := &cobra.Command{
+		Use:   "cel",
+		Short: "Print the placement of Workspace pods as a MutatingAdmissionPolicy",
+		Long: `Export cel prints a MutatingAdmissionPolicy with its binding and parameters, for Kubernetes 1.36 and later. It places
+Workspace pods as the webhook does, inside the API server: it cannot be down while that is up. Leave the webhook of pods
+out, or keep both: the second finds nothing left to do.
+
+The policy is the same for every cluster. The pools are in a ConfigMap, its parameters: export again when the
+configuration, a NodePool or the images of a template change. The facts of the cluster come from a folder of manifests
+(--cluster) or from a live cluster (--kubeconfig, --context).
+
+Exit codes: 0, printed; 2, bad usage or input.`,
+		Example: `  # For a live cluster
+  warmpool export cel --context prod | kubectl --context prod apply --server-side -f -
+
+  # For the example cluster
+  warmpool export cel --cluster manifests/examples/fine`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.exportCEL(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.configFile, "config", "", "File with the WarmPoolConfiguration (default: the one that the cluster holds)")
+	flags.StringVar(&o.clusterDir, "cluster", "", "Folder or file of manifests that stands for the cluster")
+	o.kube.AddFlags(flags)
+	return cmd
+}
+
+func (s *surroundings) exportCEL(cmd *cobra.Command) error {
+	cfg, facts, err := s.read(cmd.Context())
+	if err != nil {
+		return err
+	}
+	warnExpired(cfg, cmd)
+	evaluator, err := policy.New(cfg, facts, time.Now())
+	if err != nil {
+		return err
+	}
+	placement, err := cel.NewPlacement(evaluator)
+	if err != nil {
+		return fmt.Errorf("write the placement as CEL: %w", err)
+	}
+	for _, gap := range placement.Gaps {
+		cmd.PrintErrf("Warning: %s\n", gap)
+	}
+	if err := s.checkServed(); err != nil {
+		cmd.PrintErrf("Warning: %v\n", err)
+	}
+	text, err := placement.YAML()
+	if err != nil {
+		return err
+	}
+	_, err = cmd.OutOrStdout().Write(text)
+	return err
+}
+
+// checkServed tells what is wrong where a live cluster does not take the policy.
+func (s *surroundings) checkServed() error {
+	if *s.kube.KubeConfig == "" && *s.kube.Context == "" {
+		return nil
+	}
+	client, err := s.kube.ToDiscoveryClient()
+	if err != nil {
+		return err
+	}
+	version := admissionv1.SchemeGroupVersion.String()
+	list, err := client.ServerResourcesForGroupVersion(version)
+	if err != nil {
+		return fmt.Errorf("whether the API server has MutatingAdmissionPolicy is not known: %w", err)
+	}
+	if !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == "MutatingAdmissionPolicy" }) {
+		return fmt.Errorf("this API server has no MutatingAdmissionPolicy in %s, which Kubernetes has from 1.36 on: keep the webhook of pods", version)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package cel_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"warmpool.sh/test/generate"
+	"warmpool.sh/webhook/cel"
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/policy"
+)
+
+func newPlacement(t *testing.T, document string, facts *cluster.Snapshot) (*cel.Placement, error) {
+	t.Helper()
+	cfg, err := config.Load([]byte("apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\n"+document), policy.IDs())
+	require.NoError(t, err)
+	e, err := policy.New(cfg, facts, time.Unix(0, 0))
+	require.NoError(t, err)
+	return cel.NewPlacement(e)
+}
+
+// What is printed is what an API server is given: the text and the objects agree.
+func TestYAML(t *testing.T) {
+	p, err := newPlacement(t, `
+workspaces: {selector: {matchLabels: {notebook: "yes"}}}
+pools: [{name: cpu, nodePools: [cpu]}]
+exemptions: [{rules: [workspace-tolerations], namespace: team, name: w1, reason: r, until: 2030-01-31}, {rules: [workspace-tolerations], namespace: team, name: no name, reason: r}]`,
+		&cluster.Snapshot{})
+	require.NoError(t, err)
+	text, err := p.YAML()
+	require.NoError(t, err)
+	documents := strings.Split(string(text), "\n---\n")
+	require.Len(t, documents, 3)
+	var parameters corev1.ConfigMap
+	var mutating admissionv1.MutatingAdmissionPolicy
+	var binding admissionv1.MutatingAdmissionPolicyBinding
+	for i, object := range []any{&parameters, &mutating, &binding} {
+		require.NoError(t, yaml.UnmarshalStrict([]byte(documents[i]), object))
+	}
+	assert.Equal(t, p.Parameters, &parameters)
+	assert.Equal(t, p.Policy, &mutating)
+	assert.Equal(t, p.Binding, &binding)
+	assert.Equal(t, map[string]string{"notebook": "yes"}, mutating.Spec.MatchConstraints.ObjectSelector.MatchLabels)
+	assert.Equal(t, mutating.Name, binding.Spec.PolicyName)
+	assert.Equal(t, parameters.Name, binding.Spec.ParamRef.Name)
+	assert.Equal(t, "workspace-tolerations team w1", parameters.Data["exemptions"])
+	assert.Len(t, p.Gaps, 3, "NodePools and templates are not known, and an exemption ends: %q", p.Gaps)
+}
+
+// The same facts give the same text, whatever the order of maps.
+func TestDeterministic(t *testing.T) {
+	for seed := range uint64(20) {
+		var first string
+		for i := range 5 {
+			r := generate.New(seed)
+			e, err := policy.New(r.Config(), r.Snapshot(), time.Unix(0, 0))
+			require.NoError(t, err)
+			p, err := cel.NewPlacement(e)
+			require.NoError(t, err)
+			text, err := p.YAML()
+			require.NoError(t, err)
+			if i == 0 {
+				first = string(text)
+			}
+			require.Equal(t, first, string(text))
+		}
+	}
+}
+
+// What the lines of words cannot say is refused: it must not become another pool.
+func TestRefused(t *testing.T) {
+	requirement := func(values ...string) *cluster.Snapshot {
+		return &cluster.Snapshot{NodePools: cluster.Known(map[string]*cluster.NodePool{"cpu": {
+			Name: "cpu", Requirements: []corev1.NodeSelectorRequirement{{Key: "team", Operator: corev1.NodeSelectorOpIn, Values: values}},
+		}})}
+	}
+	for _, value := range []string{"a b", "&", "a\nb"} {
+		_, err := newPlacement(t, "pools: [{name: cpu, nodePools: [cpu]}]", requirement(value))
+		require.ErrorContains(t, err, "cpu.nodes", "%q", value)
+	}
+	_, err := newPlacement(t, "pools: [{name: cpu, nodePools: [cpu]}]", requirement("", "a"))
+	require.NoError(t, err, "a label without a value")
+	_, err = newPlacement(t, `pools: [{name: npu, nodePools: [npu], accelerators: ["example.com/[z-a]"]}]`, &cluster.Snapshot{})
+	require.ErrorContains(t, err, "npu.accelerators")
+	_, err = newPlacement(t, "pools: [{name: cpu, nodePools: [cpu]}]", requirement(strings.Repeat("x", 1<<20)))
+	require.ErrorContains(t, err, "1048576")
+}

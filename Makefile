@@ -40,6 +40,7 @@ e2e: ## Run only the tests that need more than an API server: controllers, sched
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/controlplane ./test/scheduler ./test/tour ./test/imagesync ./test/deploy ./test/proof
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/faults -long
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/warmfirst -long
+	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/cel -long
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/warmth -long
 
 reliability: ## Create pods while one thing after another fails, and write what became of them to docs/reliability.md

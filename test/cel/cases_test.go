@@ -3,8 +3,10 @@ package cel_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,39 +28,43 @@ func TestCases(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(testdata, "workspace-*", "*.txtar"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	var worlds []*world
-	bodies := map[*world][]byte{}
-	names := map[*world]string{}
-	for i, file := range files {
-		w, body := readCase(t, fmt.Sprintf("case-%d", i), file)
-		if w != nil {
-			worlds = append(worlds, w)
-			bodies[w], names[w] = body, strings.TrimPrefix(file, testdata+"/")
+	worlds := map[string]*world{}
+	var cases []*testCase
+	for _, file := range files {
+		if c := readCase(t, file, worlds); c != nil {
+			cases = append(cases, c)
 		}
 	}
-	install(t, worlds...)
+	install(t, slices.Collect(maps.Values(worlds))...)
 	changed, refused := 0, 0
-	for _, w := range worlds {
-		t.Run(names[w], func(t *testing.T) {
-			result := w.try(t, bodies[w])
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			result := c.world.try(t, c.body)
 			switch {
 			case result.refused != "":
 				refused++
 				t.Log("no pod: ", result.refused)
 			case result.fault != "":
-				assert.Fail(t, result.fault, "%s", w.explain(t, bodies[w]))
+				assert.Fail(t, result.fault, "%s", c.world.explain(t, c.body))
 			case result.changed:
 				changed++
 			}
 		})
 	}
-	t.Logf("%d cases: %d changed, %d that no API server admits", len(worlds), changed, refused)
-	assert.Greater(t, changed, len(worlds)/4)
+	t.Logf("%d cases: %d changed, %d that no API server admits", len(cases), changed, refused)
+	assert.Greater(t, changed, len(cases)/4)
 	assert.LessOrEqual(t, refused, 1, "the pod without containers")
 }
 
-// readCase gives the world and the pod of a case; none where it is about something else.
-func readCase(t *testing.T, namespace, file string) (*world, []byte) {
+type testCase struct {
+	name  string
+	world *world
+	body  []byte // of the pod
+}
+
+// readCase reads a case into one of the worlds, which is new where none has its configuration and cluster; nil where it is
+// about something else.
+func readCase(t *testing.T, file string, worlds map[string]*world) *testCase {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
 	require.NoError(t, err)
@@ -73,7 +79,7 @@ func readCase(t *testing.T, namespace, file string) (*world, []byte) {
 		}
 	}
 	if sections["object.yaml"] == nil {
-		return nil, nil
+		return nil
 	}
 	cfg, err := config.Load(sections["config.yaml"], policy.IDs())
 	require.NoError(t, err)
@@ -81,6 +87,8 @@ func readCase(t *testing.T, namespace, file string) (*world, []byte) {
 	require.NoError(t, err)
 	var pod corev1.Pod
 	require.NoError(t, yaml.UnmarshalStrict(sections["object.yaml"], &pod))
+	key := fmt.Sprintf("%s\n%s\n%s", pod.Namespace, sections["config.yaml"], sections["cluster.yaml"])
+	namespace := fmt.Sprintf("case-%d", len(worlds))
 	for i := range cfg.Exemptions {
 		if cfg.Exemptions[i].Namespace == pod.Namespace {
 			cfg.Exemptions[i].Namespace = namespace
@@ -88,7 +96,10 @@ func readCase(t *testing.T, namespace, file string) (*world, []byte) {
 	}
 	w := newWorld(t, namespace, cfg, facts)
 	if !w.evaluator.IsWorkspace(pod.Labels) {
-		return nil, nil
+		return nil
+	}
+	if worlds[key] == nil {
+		worlds[key] = w
 	}
 	// What placement does not look at, and the API server looks up.
 	pod.Namespace, pod.Spec.PriorityClassName, pod.Spec.Priority, pod.Spec.PreemptionPolicy = "", "", nil, nil
@@ -100,5 +111,5 @@ func readCase(t *testing.T, namespace, file string) (*world, []byte) {
 	}
 	body, err := json.Marshal(pod)
 	require.NoError(t, err)
-	return w, body
+	return &testCase{strings.TrimPrefix(file, testdata+"/"), worlds[key], body}
 }

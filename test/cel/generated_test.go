@@ -21,7 +21,7 @@ import (
 func TestGenerated(t *testing.T) {
 	worlds, pods := 20, 25
 	if *long {
-		worlds, pods = 100, 200
+		worlds, pods = 40, 500 // each policy in force slows all pods down
 	}
 	all := make([]*world, worlds)
 	for i := range all {

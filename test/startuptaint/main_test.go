@@ -30,9 +30,11 @@ const (
 	watched    = 20 * time.Second // how long something is seen not to happen
 	step       = 200 * time.Millisecond
 
-	namespace   = "default"
-	poolLabel   = "experiment/pool" // not Karpenter's label: Karpenter waits for the NodeClaims of all nodes that have it
-	placeholder = "placeholder" // PriorityClass, and label of the pods
+	namespace = "default"
+	// poolLabel is not Karpenter's: it waits for the NodeClaims of all nodes that have its label.
+	poolLabel = "experiment/pool"
+	// placeholder is the PriorityClass, and a label of the pods.
+	placeholder = "placeholder"
 	warmLabel   = "warmpool.sh/warm"
 )
 

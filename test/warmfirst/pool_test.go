@@ -53,7 +53,7 @@ func (l *lab) open(t *testing.T, s *scenario) {
 	l.create(t, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.name},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(s.placeholders())), Selector: &metav1.LabelSelector{MatchLabels: labels}, //nolint:gosec // few
+			Replicas: new(int32(s.placeholders())), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
 		},
 	})

@@ -38,23 +38,28 @@ func checkQuantities(p *field.Path, content any, typ reflect.Type) error {
 			}
 		}
 	case map[string]any:
-		switch typ.Kind() {
-		case reflect.Map:
-			for _, name := range slices.Sorted(maps.Keys(value)) {
-				if err := checkQuantities(p.Child(name), value[name], typ.Elem()); err != nil {
+		return checkMembers(p, value, typ)
+	}
+	return nil
+}
+
+func checkMembers(p *field.Path, content map[string]any, typ reflect.Type) error {
+	switch typ.Kind() {
+	case reflect.Map:
+		for _, name := range slices.Sorted(maps.Keys(content)) {
+			if err := checkQuantities(p.Child(name), content[name], typ.Elem()); err != nil {
+				return err
+			}
+		}
+	case reflect.Struct:
+		for _, m := range membersOf(typ) {
+			if part, ok := content[m.name]; ok {
+				if err := checkQuantities(p.Child(m.name), part, m.typ); err != nil {
 					return err
 				}
 			}
-		case reflect.Struct:
-			for _, m := range membersOf(typ) {
-				if part, ok := value[m.name]; ok {
-					if err := checkQuantities(p.Child(m.name), part, m.typ); err != nil {
-						return err
-					}
-				}
-			}
-		default: // has no members
 		}
+	default: // has no members
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func run(ctx context.Context, size size, runs int, dir string) (err error) {
 		}
 		decodes, audits, summary = append(decodes, decode), append(audits, audit), out
 	}
-	return print(os.Stdout, fmt.Sprintf("%d nodes, %d Workspace pods, %d placeholders in %d pools, %d MiB of YAML\n%s",
+	return table(os.Stdout, fmt.Sprintf("%d nodes, %d Workspace pods, %d placeholders in %d pools, %d MiB of YAML\n%s",
 		size.nodes, size.pods, size.placeholders, size.pools, written>>20, summary), median(decodes), median(audits))
 }
 
@@ -145,7 +145,7 @@ func median(all []took) took {
 	return all[len(all)/2]
 }
 
-func print(out io.Writer, title string, decode, audit took) error {
+func table(out io.Writer, title string, decode, audit took) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, err := fmt.Fprintf(w, "%s\n\twall\tprocessor\tresident\n", title)
 	_, err2 := fmt.Fprintf(w, "decoding alone\t%.1f s\t%.1f s\t\n", decode.wall.Seconds(), decode.cpu.Seconds())

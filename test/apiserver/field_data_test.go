@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"warmpool.sh/test/install"
+	"warmpool.sh/webhook/placement"
 )
 
 // Pods as a real Workspace controller and ReplicaSet controller made them.
@@ -41,6 +42,11 @@ func TestRealPods(t *testing.T) {
 				term.MatchExpressions = append(term.MatchExpressions, requirement)
 			}
 			o.spec.Tolerations = append(o.spec.Tolerations, tolerations(t, added)...)
+			if image := pod.Spec.Containers[0].Image; image == "public.ecr.aws/sagemaker/sagemaker-distribution:3.2.0-cpu" { // its pool's template has it
+				o.spec.Affinity.PodAffinity = &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+					*placement.WarmFirst("overprovisioning", image),
+				}}
+			}
 			o.same(t)
 			assert.Empty(t, o.warnings)
 		})

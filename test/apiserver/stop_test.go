@@ -76,7 +76,7 @@ func newGuarded(t *testing.T) (*guarded, *install.Warmpool) {
 	require.True(t, ok)
 	args, ok := container["args"].([]any)
 	require.True(t, ok)
-	container["args"] = append(args, "--client-ca-file="+g.caFile, "--client-name="+callerName, "--shutdown-delay=1s")
+	container["args"] = append(args, "--client-ca-file="+g.caFile, "--client-name="+callerName, "--shutdown-delay=5s")
 	require.NoError(t, unstructured.SetNestedSlice(g.shipped[at].Object, containers, "spec", "template", "spec", "containers"))
 	port, err := controlplane.FreePort()
 	require.NoError(t, err)

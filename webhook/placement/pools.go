@@ -64,6 +64,12 @@ func (p *Pools) All() []*Pool { return p.list }
 // Get returns the pool with the name, or nil.
 func (p *Pools) Get(name string) *Pool { return p.byName[name] }
 
+// HasNode tells whether a node has the pool's label with one of its values.
+func (p *Pool) HasNode(node *corev1.Node) bool {
+	value, ok := node.Labels[p.Requirement.Key]
+	return ok && slices.Contains(p.Requirement.Values, value)
+}
+
 func compilePool(cfg *config.Pool, facts *cluster.Snapshot) *Pool {
 	pool := &Pool{Config: cfg}
 	key, values := cfg.Label()

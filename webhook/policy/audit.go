@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,7 +70,7 @@ func (e *Evaluator) audit() *Audit {
 		}
 	}
 	for _, pod := range e.facts.Pods.All() {
-		if !ended(pod) && e.IsWorkspace(pod.Labels) {
+		if !Ended(pod) && e.IsWorkspace(pod.Labels) {
 			a.workspaces = append(a.workspaces, e.Pod(pod, pod.Namespace))
 		}
 	}
@@ -167,7 +166,7 @@ func (a *Audit) eachNodePool(judge func(poolNodePool) []Finding) []Finding {
 func (a *Audit) nodes(pool *placement.Pool) []*corev1.Node {
 	var found []*corev1.Node
 	for _, node := range a.facts.Nodes.All() {
-		if value, ok := node.Labels[pool.Requirement.Key]; ok && slices.Contains(pool.Requirement.Values, value) {
+		if pool.HasNode(node) {
 			found = append(found, node)
 		}
 	}

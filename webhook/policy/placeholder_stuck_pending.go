@@ -135,8 +135,7 @@ func (a *Audit) refusedPods(o *Object) (f Finding, found bool) {
 	}
 	var last *eventsv1.Event
 	for _, event := range a.facts.Events.Prefix(o.Namespace + "/") {
-		name := event.Regarding.Name
-		if i := strings.LastIndexByte(name, '-'); event.Reason == "FailedCreate" && event.Regarding.Kind == "ReplicaSet" && i > 0 && name[:i] == o.Name &&
+		if event.Reason == "FailedCreate" && event.Regarding.Kind == "ReplicaSet" && deploymentOfReplicaSet(event.Regarding.Name) == o.Name &&
 			(last == nil || !eventTime(event).Before(eventTime(last))) {
 			last = event
 		}

@@ -11,8 +11,8 @@ import (
 	"warmpool.sh/webhook/prepull"
 )
 
-// ended tells that a pod holds nothing any more, or is about to let go of it.
-func ended(pod *corev1.Pod) bool {
+// Ended tells that a pod holds nothing any more, or is about to let go of it.
+func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
 }
 
@@ -27,7 +27,7 @@ func (a *Audit) pods(o *Object) []*corev1.Pod {
 func (a *Audit) findPods() map[string][]*corev1.Pod {
 	found := map[string][]*corev1.Pod{}
 	for _, pod := range a.facts.Pods.All() {
-		if !ended(pod) {
+		if !Ended(pod) {
 			for _, name := range a.deploymentsOf(pod) {
 				key := pod.Namespace + "/" + name
 				found[key] = append(found[key], pod)
@@ -43,10 +43,9 @@ func (a *Audit) findPods() map[string][]*corev1.Pod {
 // deploymentsOf are the names of the Deployments that a pod belongs to: the one whose ReplicaSet controls it, else the
 // placeholders that select it.
 func (a *Audit) deploymentsOf(pod *corev1.Pod) []string {
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		// A ReplicaSet is called as its Deployment and a hash without dashes.
-		if i := strings.LastIndexByte(owner.Name, '-'); i > 0 && owner.Kind == "ReplicaSet" {
-			return []string{owner.Name[:i]}
+	if metav1.GetControllerOf(pod) != nil {
+		if name := DeploymentOf(pod); name != "" {
+			return []string{name}
 		}
 		return nil
 	}
@@ -61,6 +60,21 @@ func (a *Audit) deploymentsOf(pod *corev1.Pod) []string {
 		}
 	}
 	return names
+}
+
+// DeploymentOf is the name of the Deployment whose ReplicaSet controls a pod; empty: there is none.
+func DeploymentOf(pod *corev1.Pod) string {
+	controller := metav1.GetControllerOf(pod)
+	if controller == nil || controller.Kind != "ReplicaSet" {
+		return ""
+	}
+	return deploymentOfReplicaSet(controller.Name)
+}
+
+// deploymentOfReplicaSet takes off what follows the Deployment's name: a hash without dashes.
+func deploymentOfReplicaSet(name string) string {
+	i := strings.LastIndexByte(name, '-')
+	return name[:max(i, 0)]
 }
 
 // warm tells that a pod holds its node and that the images to pre-pull are there.

@@ -118,7 +118,7 @@ func (p place) name() string {
 // has tells whether a node is one of the pool.
 func (p place) has(node string) bool {
 	n := p.nodes.Get(node)
-	return n != nil && p.pool != nil && slices.Contains(p.pool.Requirement.Values, n.Labels[p.pool.Requirement.Key])
+	return n != nil && p.pool != nil && p.pool.HasNode(n)
 }
 
 // coldNode says why a pod is on a node without a placeholder; warm are the pool's nodes that had the image.

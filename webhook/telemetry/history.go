@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/policy"
 	"warmpool.sh/webhook/prepull"
 )
 
@@ -48,7 +49,7 @@ func (h *history) observe(pods cluster.Facts[corev1.Pod], now time.Time) {
 	gone := h.node
 	h.node = make(map[types.UID]string, len(gone))
 	for _, pod := range pods.All() {
-		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if pod.Spec.NodeName == "" || policy.Ended(pod) {
 			continue
 		}
 		h.node[pod.UID] = pod.Spec.NodeName

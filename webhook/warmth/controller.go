@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -101,18 +100,18 @@ func matters(before, now *policy.Evaluator) bool {
 // scan gives the pods to look at, in the order of their names, and sets the gauge.
 func (c *Controller) scan(e *policy.Evaluator) []types.NamespacedName {
 	var keys []types.NamespacedName
-	owners := placeholdersOf(e)
+	pools := poolsOf(e)
 	found := counts{}
-	for _, owner := range owners {
-		found[owner.pool] = map[state]int{}
+	for _, pool := range pools {
+		found[pool] = map[state]int{}
 	}
 	for _, pod := range e.Facts().PlaceholderPods.All() {
-		owner, ok := owners[deploymentOf(pod)]
-		if !ok || hasEnded(pod) {
+		pool, ok := pools[deploymentOf(pod)]
+		if !ok || policy.Ended(pod) {
 			continue
 		}
 		at, wanted := decide(pod)
-		found[owner.pool][at]++
+		found[pool][at]++
 		if len(difference(pod.Labels, wanted)) > 0 {
 			keys = append(keys, client.ObjectKeyFromObject(pod))
 		}
@@ -136,7 +135,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	pod := e.Facts().PlaceholderPods.Get(request.String())
-	if pod == nil || hasEnded(pod) || !isLabelled(e, pod) {
+	if pod == nil || policy.Ended(pod) || !isLabelled(e, pod) {
 		return reconcile.Result{}, nil
 	}
 	if after := c.lastWrite(request.NamespacedName).behind(pod, c.now()); after > 0 {
@@ -165,9 +164,4 @@ func (c *Controller) lastWrite(key types.NamespacedName) written {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.writes[key]
-}
-
-// hasEnded tells that a pod holds no node any more, or is about to let go of it: nobody asks for its labels.
-func hasEnded(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

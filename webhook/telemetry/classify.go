@@ -69,32 +69,32 @@ func classify(pod *corev1.Pod, place place, at times, h *history) start {
 	s := start{path: pathCold, took: max(0, at.running.Sub(pod.CreationTimestamp.Time))}
 	image := policy.WorkspaceContainer(&pod.Spec).Image
 	node := pod.Spec.NodeName
-	held, left, pulled := false, false, false
+	held, left := false, false
 	for _, stay := range h.on(node) {
-		path := pathCoexist
+		settled := at.bound.Add(slack)
 		switch {
-		case stay.until.IsZero() || stay.until.After(at.bound.Add(slack)):
-			held = true
-		case stay.until.Before(pod.CreationTimestamp.Time):
+		case stay.since.After(settled) || stay.left() && stay.until.Before(pod.CreationTimestamp.Time):
 			continue
-		default: // it left after the Workspace had come: it has made room
-			left, path = true, pathPreempt
-		}
-		if stay.has(image) {
-			pulled = true
-			if s.path != pathPreempt {
-				s.path = path
+		case stay.left() && !stay.until.After(settled): // it left after the Workspace had come: it has made room
+			left = true
+			if stay.has(image) && s.path == pathCold {
+				s.path = pathPreempt
+			}
+		default:
+			held = true
+			if stay.has(image) { // whatever left at the same time did so for another reason
+				s.path = pathCoexist
 			}
 		}
 	}
 	switch {
-	case pulled:
-	case left:
-		s.cause = causeNotPulled
-		s.note = fmt.Sprintf("cold: node %s had a placeholder, which had not pulled %s", node, image)
+	case s.path != pathCold:
 	case held:
 		s.cause = causeNotPulled
 		s.note = fmt.Sprintf("cold: node %s has a placeholder, which has not pulled %s", node, image)
+	case left:
+		s.cause = causeNotPulled
+		s.note = fmt.Sprintf("cold: node %s had a placeholder, which had not pulled %s", node, image)
 	default:
 		warm := slices.DeleteFunc(h.with(image, at.bound), func(name string) bool { return !place.has(name) })
 		s.cause, s.note = place.coldNode(node, image, warm)

@@ -51,6 +51,13 @@ func placeholderOn(node string, pulled ...string) *corev1.Pod {
 	return pod
 }
 
+// again is another placeholder on the node.
+func again(node string, pulled ...string) *corev1.Pod {
+	pod := placeholderOn(node, pulled...)
+	pod.Name, pod.UID = pod.Name+"-2", pod.UID+"-2"
+	return pod
+}
+
 func placeholders(pods ...*corev1.Pod) cluster.Facts[corev1.Pod] {
 	byKey := map[string]*corev1.Pod{}
 	for _, pod := range pods {
@@ -94,6 +101,10 @@ func TestClassify(t *testing.T) {
 		{"in the place of one", "a", []look{{at(-60), []*corev1.Pod{placeholderOn("a", image), placeholderOn("b", image)}}, {at(1), []*corev1.Pod{placeholderOn("b", image)}}}, start{path: pathPreempt}},
 		{"in the place of one that is seen to go a little late", "a", []look{{at(-60), []*corev1.Pod{placeholderOn("a", image)}}, {at(4), nil}}, start{path: pathPreempt}},
 		{"a placeholder comes after the start", "a", []look{{at(-60), []*corev1.Pod{placeholderOn("a", image)}}, {at(1), nil}, {at(3), []*corev1.Pod{placeholderOn("b", image)}}}, start{path: pathPreempt}},
+		{"beside one that has taken the place of another, of a rollout say", "a", []look{{at(-60), []*corev1.Pod{placeholderOn("a", image)}}, {at(1), []*corev1.Pod{again("a", image)}}}, start{path: pathCoexist}},
+		{"one has come since, on the same node", "a", []look{{at(-60), []*corev1.Pod{placeholderOn("a", image)}}, {at(1), nil}, {at(8), []*corev1.Pod{again("a", image)}}}, start{path: pathPreempt}},
+		{"the first one has come since", "a", []look{{at(-60), nil}, {at(8), []*corev1.Pod{placeholderOn("a", image)}}},
+			start{path: pathCold, cause: causeNoWarm, note: "cold: no node of the pool had pulled registry.example/notebook:1"}},
 		{"the placeholder has another image", "a", []look{{at(-60), []*corev1.Pod{placeholderOn("a", "old")}}},
 			start{path: pathCold, cause: causeNotPulled, note: "cold: node a has a placeholder, which has not pulled registry.example/notebook:1"}},
 		{"the evicted placeholder was still pulling", "a", []look{{at(-60), []*corev1.Pod{placeholderOn("a")}}, {at(1), nil}},

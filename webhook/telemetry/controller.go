@@ -44,6 +44,7 @@ type Controller struct {
 	changed chan struct{} // holds at most one signal
 	history *history
 	watch   func(context.Context, labels.Selector) error // watchPods
+	began   time.Time                                    // of Start, in whole seconds as the API server's times are
 
 	mu sync.Mutex
 	// told are the pods that are not to be told of again.
@@ -76,6 +77,7 @@ func (c *Controller) Changed() {
 // Start follows placeholders and Workspaces until ctx ends; it returns nil then. Where pods may not be watched the log
 // says so, and nothing is told.
 func (c *Controller) Start(ctx context.Context) error {
+	c.began = time.Now().Truncate(time.Second)
 	var last labels.Selector
 	end := context.CancelFunc(func() {})
 	defer func() { end() }()
@@ -121,8 +123,8 @@ func (c *Controller) watchPods(ctx context.Context, selector labels.Selector) er
 	}
 	queue := workqueue.NewTypedDelayingQueue[types.NamespacedName]()
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(obj any, initial bool) { c.seen(obj, initial, queue) },
-		UpdateFunc: func(_, obj any) { c.seen(obj, false, queue) },
+		AddFunc:    func(obj any, _ bool) { c.seen(obj, queue) },
+		UpdateFunc: func(_, obj any) { c.seen(obj, queue) },
 		DeleteFunc: c.gone,
 	}); err != nil {
 		return fmt.Errorf("watch Workspace pods: %w", err)
@@ -132,13 +134,14 @@ func (c *Controller) watchPods(ctx context.Context, selector labels.Selector) er
 	return pods.Start(ctx)
 }
 
-// seen queues a pod that has begun to run; one that ran before the watch began is not told of.
-func (c *Controller) seen(obj any, before bool, queue workqueue.TypedDelayingInterface[types.NamespacedName]) {
+// seen queues a pod that has begun to run; one that ran before Start is not told of.
+func (c *Controller) seen(obj any, queue workqueue.TypedDelayingInterface[types.NamespacedName]) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return
 	}
-	if _, ok := begun(pod); !ok {
+	at, ok := begun(pod)
+	if !ok {
 		return
 	}
 	c.mu.Lock()
@@ -147,7 +150,7 @@ func (c *Controller) seen(obj any, before bool, queue workqueue.TypedDelayingInt
 		return
 	}
 	c.told[pod.UID] = true
-	if !before {
+	if !at.running.Before(c.began) {
 		queue.AddAfter(client.ObjectKeyFromObject(pod), settle)
 	}
 }

@@ -89,14 +89,14 @@ func (r *rig) Once(name string, regarding runtime.Object, _, reason, _, note str
 }
 
 // brings is the watch's.
-func (r *rig) brings(pod *corev1.Pod, initial bool) {
+func (r *rig) brings(pod *corev1.Pod) {
 	r.t.Helper()
 	obj, err := strip(pod)
 	require.NoError(r.t, err)
 	stripped, ok := obj.(*corev1.Pod)
 	require.True(r.t, ok)
 	r.pods.Store(client.ObjectKeyFromObject(pod), stripped)
-	r.controller.seen(stripped, initial, r.queue)
+	r.controller.seen(stripped, r.queue)
 }
 
 // settles waits until all that has begun is told.
@@ -113,15 +113,15 @@ func TestAStartIsToldOnce(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		waiting := workspacePod("a")
 		waiting.Status.ContainerStatuses = nil
-		r.brings(waiting, false)
+		r.brings(waiting)
 		r.settles()
 		assert.Zero(t, testutil.CollectAndCount(starts), "it does not run yet")
-		r.brings(workspacePod("a"), false)
+		r.brings(workspacePod("a"))
 		time.Sleep(settle - time.Millisecond)
 		synctest.Wait()
 		assert.Zero(t, testutil.CollectAndCount(starts), "its placeholder may not have been seen yet")
 		r.settles()
-		r.brings(workspacePod("a"), false)
+		r.brings(workspacePod("a"))
 		r.settles()
 		assert.InDelta(t, 1, told(pathCold, causeNoWarm), 0)
 		assert.Equal(t, 1, testutil.CollectAndCount(starts))
@@ -132,7 +132,7 @@ func TestAStartIsToldOnce(t *testing.T) {
 
 func TestAWarmStartMakesNoEvent(t *testing.T) {
 	inBubble(t, func(r *rig) {
-		r.brings(workspacePod("a"), false)
+		r.brings(workspacePod("a"))
 		r.settles()
 		assert.InDelta(t, 1, told(pathCoexist, ""), 0)
 		assert.Equal(t, 1, testutil.CollectAndCount(starts))
@@ -143,29 +143,29 @@ func TestAWarmStartMakesNoEvent(t *testing.T) {
 // The watch of placeholders may be a little behind that of Workspaces.
 func TestThePlaceholderIsSeenLate(t *testing.T) {
 	inBubble(t, func(r *rig) {
-		r.brings(workspacePod("a"), false)
-		r.controller.history.observe(placeholders(placeholderOn("a", image)), at(9))
+		r.brings(workspacePod("a"))
+		r.controller.history.observe(placeholders(placeholderOn("a", image)), at(6))
 		r.settles()
 		assert.InDelta(t, 1, told(pathCoexist, ""), 0)
 	})
 }
 
-// What ran when the watch began was told by an earlier leader, or nobody knows how it started.
+// What ran before the controller led was told by an earlier leader, or nobody knows how it started. How long the first
+// list of pods takes does not matter.
 func TestWhatRanBeforeIsNotTold(t *testing.T) {
 	inBubble(t, func(r *rig) {
-		r.brings(workspacePod("a"), true)
-		r.brings(workspacePod("a"), false)
+		r.controller.began = at(10)
+		r.brings(workspacePod("a"))
+		r.brings(workspacePod("a"))
 		r.settles()
 		assert.Zero(t, testutil.CollectAndCount(starts))
 
-		waiting := workspacePod("a")
-		waiting.Name, waiting.UID, waiting.Status.ContainerStatuses = "waits", "waits", nil
-		r.brings(waiting, true)
-		runs := workspacePod("a")
-		runs.Name, runs.UID = "waits", "waits"
-		r.brings(runs, false)
+		r.controller.began = at(9)
+		same := workspacePod("a")
+		same.UID = "another"
+		r.brings(same)
 		r.settles()
-		assert.Equal(t, 1, testutil.CollectAndCount(starts), "it was there, and did not run")
+		assert.Equal(t, 1, testutil.CollectAndCount(starts), "it began to run in the second in which the controller did")
 	})
 }
 
@@ -173,7 +173,7 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		pod := workspacePod("a")
 		for name, obj := range map[string]any{"deleted": pod, "missed": toolscache.DeletedFinalStateUnknown{Key: "team/w", Obj: pod}} {
-			r.brings(pod, false)
+			r.brings(pod)
 			r.pods.Clear() // it ends at once
 			r.controller.gone(obj)
 			r.settles()
@@ -181,7 +181,7 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 			assert.Zero(t, testutil.CollectAndCount(starts), name)
 		}
 		r.controller.gone(toolscache.DeletedFinalStateUnknown{Key: "team/w"})
-		r.controller.seen(&corev1.Node{}, false, r.queue)
+		r.controller.seen(&corev1.Node{}, r.queue)
 	})
 }
 

@@ -22,8 +22,11 @@ const remembered = 30 * time.Minute
 type stay struct {
 	pod    types.UID
 	images []string  // keys of the labels of the images that it has pulled there, sorted
+	since  time.Time // zero when it was there at the first look
 	until  time.Time // zero while it is there
 }
+
+func (s *stay) left() bool { return !s.until.IsZero() }
 
 // has tells whether the placeholder had pulled the image.
 func (s *stay) has(image string) bool {
@@ -36,6 +39,7 @@ type history struct {
 	mu     sync.Mutex
 	byNode map[string][]stay
 	node   map[types.UID]string // of those that are there
+	looked bool
 }
 
 func newHistory() *history {
@@ -54,19 +58,23 @@ func (h *history) observe(pods cluster.Facts[corev1.Pod], now time.Time) {
 		}
 		h.node[pod.UID] = pod.Spec.NodeName
 		delete(gone, pod.UID)
-		h.arrive(pod)
+		h.arrive(pod, now)
 	}
 	for uid, node := range gone {
 		h.leave(uid, node, now)
 	}
 	h.forget(now.Add(-remembered))
+	h.looked = true
 }
 
-func (h *history) arrive(pod *corev1.Pod) {
+func (h *history) arrive(pod *corev1.Pod, now time.Time) {
 	stays := h.byNode[pod.Spec.NodeName]
 	i := slices.IndexFunc(stays, func(s stay) bool { return s.pod == pod.UID })
 	if i < 0 {
 		i, stays = len(stays), append(stays, stay{pod: pod.UID})
+		if h.looked {
+			stays[i].since = now
+		}
 	}
 	stays[i].images, stays[i].until = imageLabels(pod), time.Time{}
 	h.byNode[pod.Spec.NodeName] = stays
@@ -74,7 +82,7 @@ func (h *history) arrive(pod *corev1.Pod) {
 
 func (h *history) leave(uid types.UID, node string, now time.Time) {
 	for i := range h.byNode[node] {
-		if s := &h.byNode[node][i]; s.pod == uid && s.until.IsZero() {
+		if s := &h.byNode[node][i]; s.pod == uid && !s.left() {
 			s.until = now
 		}
 	}
@@ -82,7 +90,7 @@ func (h *history) leave(uid types.UID, node string, now time.Time) {
 
 func (h *history) forget(before time.Time) {
 	for node, stays := range h.byNode {
-		stays = slices.DeleteFunc(stays, func(s stay) bool { return !s.until.IsZero() && s.until.Before(before) })
+		stays = slices.DeleteFunc(stays, func(s stay) bool { return s.left() && s.until.Before(before) })
 		if h.byNode[node] = stays; len(stays) == 0 {
 			delete(h.byNode, node)
 		}
@@ -102,7 +110,7 @@ func (h *history) with(image string, at time.Time) []string {
 	defer h.mu.Unlock()
 	var nodes []string
 	for node, stays := range h.byNode {
-		if slices.ContainsFunc(stays, func(s stay) bool { return s.has(image) && (s.until.IsZero() || s.until.After(at)) }) {
+		if slices.ContainsFunc(stays, func(s stay) bool { return s.has(image) && !s.since.After(at) && (!s.left() || s.until.After(at)) }) {
 			nodes = append(nodes, node)
 		}
 	}

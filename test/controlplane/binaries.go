@@ -22,6 +22,7 @@ const (
 	scheduler         = "kube-scheduler"
 	kwok              = "kwok"
 	kwokStages        = "kwok-stages.yaml"
+	kwokNodeStages    = "kwok-node-stages.yaml"
 	kubectl           = "kubectl"
 	karpenter         = "karpenter"
 	karpenterCRDs     = "karpenter-crds.yaml"
@@ -56,11 +57,13 @@ func artifacts(opts Options) []artifact {
 	}
 	if opts.KWOK {
 		const stages = "kustomize/stage/"
+		globs := []string{stages + "node/fast/node-*.yaml", stages + "node/heartbeat-with-lease/node-*.yaml"}
+		if !opts.NodesOnly {
+			globs = append(globs, stages+"pod/fast/pod-*.yaml")
+		}
 		list = append(list,
 			artifact{name: kwok, module: "sigs.k8s.io/kwok", main: "cmd/kwok", minutes: 2},
-			artifact{name: kwokStages, module: "sigs.k8s.io/kwok", globs: []string{
-				stages + "node/fast/node-*.yaml", stages + "node/heartbeat-with-lease/node-*.yaml", stages + "pod/fast/pod-*.yaml",
-			}})
+			artifact{name: opts.stages(), module: "sigs.k8s.io/kwok", globs: globs})
 	}
 	if opts.Karpenter {
 		list = append(list,
@@ -70,6 +73,14 @@ func artifacts(opts Options) []artifact {
 			}})
 	}
 	return list
+}
+
+// stages is the file that says what KWOK does.
+func (o Options) stages() string {
+	if o.NodesOnly {
+		return kwokNodeStages
+	}
+	return kwokStages
 }
 
 // components is a module that pins the sources of programs.

@@ -105,12 +105,12 @@ func (c *ControlPlane) scheduler(paths map[string]string) program {
 	}
 }
 
-func (c *ControlPlane) kwok(paths map[string]string) program {
+func (c *ControlPlane) kwok(opts Options, paths map[string]string) program {
 	return program{name: kwok, path: paths[kwok], ports: 1,
 		command: func(ports []int) ([]string, []string, error) {
 			return []string{
 				"--kubeconfig=" + c.Kubeconfig,
-				"--config=" + paths[kwokStages],
+				"--config=" + paths[opts.stages()],
 				"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
 				"--node-lease-duration-seconds=40",
 				"--cidr=10.244.0.0/16",

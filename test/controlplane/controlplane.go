@@ -45,6 +45,8 @@ type Options struct {
 	Scheduler bool
 	// KWOK plays the kubelet of every node annotated kwok.x-k8s.io/node=fake.
 	KWOK bool
+	// NodesOnly has KWOK leave the pods of its nodes alone: the caller plays their kubelets.
+	NodesOnly bool
 	// Karpenter starts Karpenter with its kwok cloud provider, and KWOK with it,
 	// because its nodes are fake ones. Unlike everything else here its metrics
 	// and probe ports listen on all addresses; it has no setting for that.
@@ -144,7 +146,7 @@ func (c *ControlPlane) start(ctx context.Context, opts Options, paths map[string
 		group.Go(func() error { return c.launch(groupCtx, c.scheduler(paths)) })
 	}
 	if opts.KWOK {
-		group.Go(func() error { return c.launch(groupCtx, c.kwok(paths)) })
+		group.Go(func() error { return c.launch(groupCtx, c.kwok(opts, paths)) })
 	}
 	if err := group.Wait(); err != nil {
 		return err

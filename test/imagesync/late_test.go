@@ -38,6 +38,7 @@ func TestTemplatesComeLaterThenWarmpoolIsRestarted(t *testing.T) {
 	c.apply(t, templateText("v1beta1", "late", `{defaultImage: "nb:2"}`))
 	before := c.synced(t, "late", "registry.example/team/nb:2")
 	c.wrote(t, "late", 2)
+	c.told(t, "WorkspaceTemplate", "late", "ImageSynced", "nb:2 now")
 	assert.Len(t, c.events(t, "WorkspaceTemplate", "late", "ImageSynced"), 2)
 	require.NoError(t, c.checkLog())
 

@@ -92,7 +92,8 @@ func TestTemplateChangeIsOneRolloutOnTheSameNodes(t *testing.T) {
 	assert.Len(t, c.logged(t, "image synced", `name="rollout"`), 1)
 }
 
-// peakOfPods counts the placeholder's pods at every change until it is asked for the most that there were.
+// peakOfPods counts the placeholder's pods at every change until it is asked for the most that there were; one that is
+// being deleted has made room already, as for its ReplicaSet.
 func (c *cluster) peakOfPods(t *testing.T, name string) func() int {
 	t.Helper()
 	var list corev1.PodList
@@ -108,7 +109,7 @@ func (c *cluster) peakOfPods(t *testing.T, name string) func() int {
 	go func() {
 		defer close(done)
 		for event := range watched.ResultChan() {
-			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type == watch.Deleted {
+			if pod, ok := event.Object.(*corev1.Pod); ok && (event.Type == watch.Deleted || pod.DeletionTimestamp != nil) {
 				delete(there, pod.Name)
 			} else if ok {
 				there[pod.Name] = true

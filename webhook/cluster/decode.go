@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/json"
 )
@@ -18,6 +19,9 @@ import (
 func Decode(content map[string]any, into any) (unknown []error, err error) {
 	if err := checkQuantities(nil, content, reflect.TypeOf(into)); err != nil {
 		return nil, err
+	}
+	if convert(content, into) {
+		return nil, nil
 	}
 	data, err := gojson.Marshal(content)
 	if err != nil {
@@ -35,6 +39,40 @@ func Decode(content map[string]any, into any) (unknown []error, err error) {
 		return json.UnmarshalCaseSensitivePreserveInts(data, reflect.New(reflect.TypeOf(into).Elem()).Interface()) != nil
 	})
 	return nil, fmt.Errorf("%s: %w", path, plain(err))
+}
+
+// convert does what the decoder would, without the way over JSON's text. Not ok is content in which the decoder may find
+// something wrong: it has the words for that.
+func convert(content map[string]any, into any) (ok bool) {
+	if smallNumbers(content) && runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, into, true) == nil {
+		return true
+	}
+	reflect.ValueOf(into).Elem().SetZero()
+	return false
+}
+
+// smallNumbers tells whether all numbers are integers of 32 bits: the converter cuts larger ones and fractions to fit.
+func smallNumbers(content any) bool {
+	switch value := content.(type) {
+	case map[string]any:
+		for _, member := range value {
+			if !smallNumbers(member) {
+				return false
+			}
+		}
+	case []any:
+		for _, item := range value {
+			if !smallNumbers(item) {
+				return false
+			}
+		}
+	case int64:
+		return value == int64(int32(value)) //nolint:gosec // that is the question
+	case nil, string, bool:
+	default:
+		return false
+	}
+	return true
 }
 
 // misfit finds the field for which fails reports true, because decoders name it without indexes or, for quantities and

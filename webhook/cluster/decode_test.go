@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"warmpool.sh/webhook/cluster"
 )
@@ -22,6 +22,10 @@ func TestDecodeNamesTheField(t *testing.T) {
 			`spec.nodeName: got a value of type array, want a string (put the value in quotes)`},
 		{"string instead of number", `spec: {priority: high}`,
 			`spec.priority: got a value of type string, want a whole number`},
+		{"number that is too large", `spec: {priority: 5000000000}`,
+			`spec.priority: got a value of type number 5000000000, want a whole number`},
+		{"fraction instead of number", `spec: {priority: 1.5}`,
+			`spec.priority: got a value of type number 1.5, want a whole number`},
 		{"text instead of object", `spec: {nodeSelector: gpu}`,
 			`spec.nodeSelector: got a value of type string, want an object (key: value)`},
 		{"text instead of boolean", `spec: {hostNetwork: "yes"}`,
@@ -49,6 +53,30 @@ func TestDecodeReportsUnknownFields(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{`unknown field "spec.containers[0].imgae"`, `unknown field "spec.nodeNam"`}, texts(unknown))
 	assert.Equal(t, "z", pod.Spec.NodeName)
+}
+
+// What needs no words of the decoder goes another way, and becomes the same.
+func TestDecodeGivesTheSameBothWays(t *testing.T) {
+	text := `
+metadata: {name: a, labels: {b: c}, creationTimestamp: "2026-01-02T03:04:05Z", managedFields: [{fieldsV1: {"f:a": {}}}], finalizers: [], generation: %d}
+spec:
+  priority: -1000
+  nodeSelector: {}
+  hostNetwork: true
+  tolerations: [{key: x, tolerationSeconds: 300}]
+  volumes: [{name: v, emptyDir: {sizeLimit: 1Gi}}, null]
+  containers:
+  - {name: c, resources: {requests: {cpu: 2, memory: "8Gi"}}, readinessProbe: {httpGet: {port: 80}}, livenessProbe: {httpGet: {port: web}}}
+status: {startTime: null, containerStatuses: [{state: {running: {startedAt: "2026-01-02T03:04:05Z"}}}]}`
+	var one, other corev1.Pod
+	unknown, err := cluster.Decode(content(t, fmt.Sprintf(text, 1)), &one)
+	require.NoError(t, err)
+	require.Empty(t, unknown)
+	_, err = cluster.Decode(content(t, fmt.Sprintf(text, 5_000_000_000)), &other)
+	require.NoError(t, err)
+	assert.Equal(t, int64(5_000_000_000), other.Generation)
+	other.Generation = one.Generation
+	assert.Equal(t, other, one)
 }
 
 // A wide object must not cost one decoding per field.

@@ -9,7 +9,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -35,9 +35,10 @@ func main() {
 	flag.IntVar(&size.pools, "pools", 20, "pools")
 	flag.IntVar(&size.images, "images", 10, "images that each node reports")
 	runs := flag.Int("runs", 3, "runs, of which the median counts")
+	outputs := flag.String("outputs", "json,table,html,sarif", "output formats, each measured by itself")
 	dir := flag.String("dir", "", "Folder for the manifests, to keep; empty: a temporary one")
 	flag.Parse()
-	if err := run(context.Background(), size, *runs, *dir); err != nil {
+	if err := run(context.Background(), size, *runs, *dir, strings.Split(*outputs, ",")); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
@@ -49,7 +50,7 @@ type took struct {
 	maxRSS    int64 // bytes; 0: not measured
 }
 
-func run(ctx context.Context, size size, runs int, dir string) (err error) {
+func run(ctx context.Context, size size, runs int, dir string, outputs []string) (err error) {
 	temporary, err := os.MkdirTemp("", "warmpool-audit-")
 	if err != nil {
 		return err
@@ -70,44 +71,49 @@ func run(ctx context.Context, size size, runs int, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	var decodes, audits []took
-	summary := ""
-	for range runs { // in turn, so that both see the same machine
+	var decodes []took
+	audits := make([][]took, len(outputs))
+	for range runs { // in turn, so that all see the same machine
 		decode, err := decodeAll(dir)
 		if err != nil {
 			return err
 		}
-		audit, out, err := auditOnce(ctx, binary, dir)
-		if err != nil {
-			return err
+		decodes = append(decodes, decode)
+		for i, output := range outputs {
+			audit, err := auditOnce(ctx, binary, dir, output)
+			if err != nil {
+				return err
+			}
+			audits[i] = append(audits[i], audit)
 		}
-		decodes, audits, summary = append(decodes, decode), append(audits, audit), out
 	}
-	return table(os.Stdout, fmt.Sprintf("%d nodes, %d Workspace pods, %d placeholders in %d pools, %d MiB of YAML\n%s",
-		size.nodes, size.pods, size.placeholders, size.pools, written>>20, summary), median(decodes), median(audits))
+	rows := []row{{"decoding alone", median(decodes)}}
+	for i, output := range outputs {
+		rows = append(rows, row{"warmpool audit -o " + output, median(audits[i])})
+	}
+	return table(os.Stdout, fmt.Sprintf("%d nodes, %d Workspace pods, %d placeholders in %d pools, %d MiB of YAML",
+		size.nodes, size.pods, size.placeholders, size.pools, written>>20), rows)
 }
 
-// auditOnce runs the command, and returns the summary of its report too.
-func auditOnce(ctx context.Context, binary, dir string) (took, string, error) {
+// auditOnce runs the command.
+func auditOnce(ctx context.Context, binary, dir, output string) (took, error) {
 	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, binary, "audit", "-f", dir, "-o", "json", "--fail-on", "none")
+	cmd := exec.CommandContext(ctx, binary, "audit", "-f", dir, "-o", output, "--fail-on", "none")
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	start := time.Now()
 	if err := cmd.Run(); err != nil {
-		return took{}, "", err
+		return took{}, err
 	}
 	t := took{wall: time.Since(start), cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	if out.Len() == 0 {
+		return took{}, fmt.Errorf("-o %s printed nothing", output)
+	}
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return took{}, "", errors.New("this system does not tell the resident memory of processes")
+		return took{}, errors.New("this system does not tell the resident memory of processes")
 	}
 	t.maxRSS = usage.Maxrss << 10
-	var report struct{ Summary map[string]int }
-	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
-		return took{}, "", fmt.Errorf("read the report: %w", err)
-	}
-	s := report.Summary
-	return t, fmt.Sprintf("%d objects judged: %d errors, %d warnings, %d info", s["objects"], s["error"], s["warning"], s["info"]), nil
+	return t, nil
 }
 
 // decodeAll is the least that any reader of these files does.
@@ -145,11 +151,26 @@ func median(all []took) took {
 	return all[len(all)/2]
 }
 
-func table(out io.Writer, title string, decode, audit took) error {
+type row struct {
+	name string
+	took
+}
+
+// table prints the rows; ratios are to the first.
+func table(out io.Writer, title string, rows []row) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, err := fmt.Fprintf(w, "%s\n\twall\tprocessor\tresident\n", title)
-	_, err2 := fmt.Fprintf(w, "decoding alone\t%.1f s\t%.1f s\t\n", decode.wall.Seconds(), decode.cpu.Seconds())
-	_, err3 := fmt.Fprintf(w, "warmpool audit\t%.1f s\t%.1f s\t%d MiB\n", audit.wall.Seconds(), audit.cpu.Seconds(), audit.maxRSS>>20)
-	_, err4 := fmt.Fprintf(w, "ratio\t%.2f\t%.2f\t\n", audit.wall.Seconds()/decode.wall.Seconds(), audit.cpu.Seconds()/decode.cpu.Seconds())
-	return errors.Join(err, err2, err3, err4, w.Flush())
+	_, err := fmt.Fprintf(w, "%s\n\twall\tratio\tprocessor\tratio\tresident\n", title)
+	least := rows[0]
+	for _, r := range rows {
+		_, failed := fmt.Fprintf(w, "%s\t%.1f s\t%.2f\t%.1f s\t%.2f\t", r.name, r.wall.Seconds(), r.wall.Seconds()/least.wall.Seconds(),
+			r.cpu.Seconds(), r.cpu.Seconds()/least.cpu.Seconds())
+		err = errors.Join(err, failed)
+		if r.maxRSS > 0 {
+			_, failed = fmt.Fprintf(w, "%d MiB", r.maxRSS>>20)
+			err = errors.Join(err, failed)
+		}
+		_, failed = fmt.Fprintln(w)
+		err = errors.Join(err, failed)
+	}
+	return errors.Join(err, w.Flush())
 }

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // What an API server adds of its own, so that files say the same as the cluster that they are applied to.
@@ -29,8 +30,16 @@ func systemPriorityClasses() map[string]*schedulingv1.PriorityClass {
 	return classes
 }
 
-// node has all its capacity to offer where nobody says what it reserves.
+// node has all its capacity to offer where nobody says what it reserves. Its images are left out: they are most of its
+// text, and nothing goes by them.
 func node(o Object) (*corev1.Node, error) {
+	if status, ok := o.Object["status"].(map[string]any); ok {
+		status = maps.Clone(status)
+		delete(status, "images")
+		content := maps.Clone(o.Object)
+		content["status"] = status
+		o.Unstructured = &unstructured.Unstructured{Object: content}
+	}
 	n, err := Typed[corev1.Node](o)
 	if err != nil {
 		return nil, err

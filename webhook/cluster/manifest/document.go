@@ -9,8 +9,8 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 
-	yamlnode "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -19,7 +19,7 @@ import (
 
 // document is one YAML or JSON document of a file.
 type document struct {
-	text  []byte
+	text  string
 	line  int    // of the file, from 1, where the text starts
 	place string // for messages
 }
@@ -36,7 +36,7 @@ func readFile(path string, stdin io.Reader, see func(*Object)) (objects []Object
 		return nil, []error{fmt.Errorf("%s, %w", file, err)}
 	}
 	number := 1
-	var last parsed
+	last := new(lastAsked)
 	for _, doc := range documents {
 		doc.place = place(file, number)
 		found, empty, err := decode(doc)
@@ -46,14 +46,13 @@ func readFile(path string, stdin io.Reader, see func(*Object)) (objects []Object
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s%w", doc.place, err))
 		}
-		root := func() *yamlnode.Node { return last.root(doc) }
 		for _, item := range found {
 			if err := check(item.Object); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %s%w", doc.place, item.path, err))
 				continue
 			}
 			setDefaultNamespace(item.Unstructured)
-			at := position{root: root, line: doc.line, path: item.path}
+			at := position{last: last, doc: doc, path: item.path}
 			object := Object{Unstructured: item.Unstructured, File: file, Document: number, position: at}
 			see(&object)
 			objects = append(objects, object)
@@ -88,7 +87,7 @@ func split(data []byte) ([]document, error) {
 			line += bytes.Count(rest[:at], []byte("\n"))
 			rest = rest[at+len(body):]
 		}
-		documents = append(documents, splitJSON(document{text: text, line: line})...)
+		documents = append(documents, splitJSON(document{text: string(text), line: line})...)
 		line += bytes.Count(body, []byte("\n"))
 	}
 }
@@ -109,14 +108,14 @@ func badSeparator(text []byte) int {
 
 // splitJSON cuts objects that follow each other, as jq writes them. What is not JSON is left whole.
 func splitJSON(doc document) []document {
-	if !yaml.IsJSONBuffer(doc.text) {
+	if !yaml.IsJSONBuffer([]byte(doc.text)) {
 		return []document{doc}
 	}
-	decoder := json.NewDecoder(bytes.NewReader(doc.text))
+	decoder := json.NewDecoder(strings.NewReader(doc.text))
 	var documents []document
 	line, counted := doc.line, 0 // of the line breaks before counted
 	lineOf := func(offset int) int {
-		line += bytes.Count(doc.text[counted:offset], []byte("\n"))
+		line += strings.Count(doc.text[counted:offset], "\n")
 		counted = offset
 		return line
 	}
@@ -129,7 +128,7 @@ func splitJSON(doc document) []document {
 		case err != nil:
 			return append(documents, document{text: doc.text[start:], line: lineOf(start)})
 		}
-		documents = append(documents, document{text: object, line: lineOf(int(decoder.InputOffset()) - len(object))})
+		documents = append(documents, document{text: string(object), line: lineOf(int(decoder.InputOffset()) - len(object))})
 	}
 }
 
@@ -150,7 +149,7 @@ func decode(doc document) (items []item, empty bool, err error) {
 		return items, false, nil
 	}
 	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().
-		Stream(bytes.NewReader(doc.text), doc.place).Do().Infos()
+		Stream(strings.NewReader(doc.text), doc.place).Do().Infos()
 	if err != nil {
 		return nil, false, explain(doc, err)
 	}
@@ -195,7 +194,7 @@ var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
 // field, and some repeat the whole object, which may hold secrets.
 func explain(doc document, refused error) error {
 	var parsed any
-	if err := yaml.Unmarshal(doc.text, &parsed); err != nil {
+	if err := yaml.Unmarshal([]byte(doc.text), &parsed); err != nil {
 		if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
 			if line, err := strconv.Atoi(found[1]); err == nil {
 				return fmt.Errorf(", line %d: neither YAML nor JSON: %s", doc.line+line-1, found[2])

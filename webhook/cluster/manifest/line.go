@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -9,12 +10,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// position is where an object stands in its file.
+// position is where an object stands in its file: the document, and the path in it, such as "items[2].".
 type position struct {
-	// root is the document as YAML nodes; nil where YAML's parser knows no lines of it.
-	root func() *yaml.Node
-	// line of the file, from 1, where the document begins, and the path of the object in it, such as "items[2].".
-	line int
+	last *lastAsked // nil: read from no file
+	doc  document
 	path string
 }
 
@@ -22,26 +21,95 @@ type position struct {
 // "metadata.labels[example.com/key]". Where the object has no such field it is the line of the closest one around it,
 // and for an empty path that of the object. It is 0 for an object that was read from no file.
 func (o Object) Line(field string) int {
-	if o.position.root == nil {
+	at := o.position
+	if at.last == nil {
 		return 0
 	}
-	node := o.position.root()
-	if node == nil {
-		return o.position.line
+	path := steps.FindAllString(at.path+field, -1)
+	for i := range path {
+		path[i] = strings.Trim(path[i], "[]")
 	}
-	line := node.Line
-	for _, step := range steps.FindAllString(o.position.path+field, -1) {
-		at, value := child(node, strings.Trim(step, "[]"))
+	return at.doc.line + at.last.line(at.doc, path) - 1
+}
+
+// steps are the names and indices of a field path.
+var steps = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
+
+// lastAsked keeps the blocks of the document of a file that was asked about last: they take many times the room of their
+// text, and the questions about one document come together.
+type lastAsked struct {
+	mu   sync.Mutex
+	doc  document
+	root *block
+}
+
+func (l *lastAsked) line(doc document, path []string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.root == nil || l.doc.place != doc.place {
+		root, ok := readBlocks(doc.text, true)
+		if !ok {
+			root = block{text: doc.text, line: 1}
+		}
+		l.doc, l.root = doc, &root
+	}
+	return l.root.find(path)
+}
+
+// find is the line of the part to which the path leads, or of the closest one around it.
+func (b *block) find(path []string) int {
+	if b.text != "" {
+		return b.line - 1 + b.lineIn(path)
+	}
+	if len(path) == 0 {
+		return b.line
+	}
+	part := b.part(path[0])
+	switch {
+	case part == nil:
+		return b.line
+	case part.text == "":
+		return part.find(path[1:])
+	case part.name == "":
+		return part.find(append([]string{"0"}, path[1:]...)) // its text is a sequence of it alone
+	default:
+		return part.find(path)
+	}
+}
+
+func (b *block) part(name string) *block {
+	if _, isSequence := b.value.([]any); isSequence {
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(b.parts) {
+			return &b.parts[i]
+		}
+		return nil
+	}
+	i := slices.IndexFunc(b.parts, func(part block) bool { return part.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &b.parts[i]
+}
+
+// lineIn is the line of the block's text, from 1, to which the path leads; the first where YAML's parser knows no lines.
+func (b *block) lineIn(path []string) int {
+	if b.node == nil {
+		var document yaml.Node
+		if err := yaml.Unmarshal([]byte(b.text), &document); err != nil || len(document.Content) == 0 {
+			document.Content = []*yaml.Node{{Line: 1}}
+		}
+		b.node = document.Content[0]
+	}
+	node, line := b.node, b.node.Line
+	for _, name := range path {
+		at, value := child(node, name)
 		if value == nil {
 			break
 		}
 		line, node = at, value
 	}
-	return o.position.line + line - 1
+	return line
 }
-
-// steps are the names and indices of a field path.
-var steps = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
 
 // child is the value of a mapping or the item of a sequence, with the line where it begins; nil when there is none.
 func child(node *yaml.Node, name string) (line int, value *yaml.Node) {
@@ -62,30 +130,4 @@ func child(node *yaml.Node, name string) (line int, value *yaml.Node) {
 	default: // nothing is inside
 	}
 	return 0, nil
-}
-
-// parsed keeps the nodes of one document of a file: nodes take many times the room of their text, and the questions about
-// one document come together.
-type parsed struct {
-	mu    sync.Mutex
-	place string
-	node  *yaml.Node
-}
-
-func (p *parsed) root(doc document) *yaml.Node {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.place != doc.place {
-		p.place, p.node = doc.place, doc.root()
-	}
-	return p.node
-}
-
-// root is the document's content as YAML nodes; nil where it cannot be parsed so.
-func (d document) root() *yaml.Node {
-	var parsed yaml.Node
-	if err := yaml.Unmarshal(d.text, &parsed); err != nil || len(parsed.Content) == 0 {
-		return nil
-	}
-	return parsed.Content[0]
 }

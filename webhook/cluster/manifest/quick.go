@@ -1,7 +1,7 @@
 package manifest
 
 import (
-	"bytes"
+	"strings"
 	"unicode/utf8"
 
 	goyaml "go.yaml.in/yaml/v2"
@@ -11,17 +11,21 @@ import (
 
 // quick reads the usual document in one pass, with the parsers of the builder, which turns YAML into JSON and parses that
 // three times. It gives what the builder would, or not ok where that is not certain: the builder then decides.
-func quick(text []byte) (content map[string]any, ok bool) {
-	if yaml.IsJSONBuffer(text) {
-		err := json.UnmarshalCaseSensitivePreserveInts(text, &content)
+func quick(text string) (content map[string]any, ok bool) {
+	if yaml.IsJSONBuffer([]byte(text)) {
+		err := json.UnmarshalCaseSensitivePreserveInts([]byte(text), &content)
 		return content, err == nil && wholeList(content)
 	}
-	// A MapSlice is built much faster than a map, but loses what << merges.
-	if bytes.Contains(text, []byte("<<")) {
+	// A MapSlice is built much faster than a map, but loses what << merges, as do blocks.
+	if strings.Contains(text, "<<") {
 		return nil, false
 	}
+	if root, ok := readBlocks(text, false); ok {
+		content, ok = root.value.(map[string]any)
+		return content, ok && wholeList(content)
+	}
 	var parsed goyaml.MapSlice
-	if err := goyaml.Unmarshal(text, &parsed); err != nil || len(parsed) == 0 {
+	if err := goyaml.Unmarshal([]byte(text), &parsed); err != nil || len(parsed) == 0 {
 		return nil, false
 	}
 	object, ok := asJSON(parsed)

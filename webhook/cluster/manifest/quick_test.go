@@ -1,12 +1,15 @@
 package manifest
 
 import (
-	"bytes"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -42,14 +45,14 @@ func TestQuickReadsAsTheBuilder(t *testing.T) {
 		"broken":             {"a: [", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, ok := quick([]byte(c.text))
+			_, ok := quick(c.text)
 			assert.Equal(t, c.ok, ok)
-			sameAsBuilder(t, []byte(c.text))
+			sameAsBuilder(t, c.text)
 		})
 	}
 }
 
-func sameAsBuilder(t *testing.T, text []byte) {
+func sameAsBuilder(t *testing.T, text string) {
 	t.Helper()
 	content, ok := quick(text)
 	if !ok || check(content) != nil {
@@ -57,7 +60,7 @@ func sameAsBuilder(t *testing.T, text []byte) {
 	}
 	got, err := flatten(nil, &unstructured.Unstructured{Object: content}, "")
 	require.NoError(t, err)
-	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().Stream(bytes.NewReader(text), "stream").Do().Infos()
+	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().Stream(strings.NewReader(text), "stream").Do().Infos()
 	require.NoError(t, err)
 	var want []item
 	for _, info := range infos {
@@ -65,6 +68,41 @@ func sameAsBuilder(t *testing.T, text []byte) {
 		require.NoError(t, err)
 	}
 	assert.Equal(t, want, got)
+	sameLines(t, text)
+}
+
+// sameLines compares the lines of blocks with those of YAML's parser.
+func sameLines(t *testing.T, text string) {
+	t.Helper()
+	root, ok := readBlocks(text, true)
+	if !ok {
+		return
+	}
+	whole := block{text: text, line: 1}
+	require.Equal(t, whole.find(nil), root.find(nil))
+	require.NotNil(t, whole.node)
+	left := 1000 // aliases can make many of few
+	var walk func(*yaml.Node, []string)
+	walk = func(node *yaml.Node, path []string) {
+		if left--; left < 0 || len(path) > 20 {
+			return
+		}
+		require.Equal(t, whole.find(path), root.find(path), "%q", path)
+		switch node.Kind {
+		case yaml.AliasNode:
+			walk(node.Alias, path)
+		case yaml.MappingNode:
+			for i := 0; i+1 < len(node.Content); i += 2 {
+				walk(node.Content[i+1], append(slices.Clone(path), node.Content[i].Value))
+			}
+		case yaml.SequenceNode:
+			for i := range node.Content {
+				walk(node.Content[i], append(slices.Clone(path), strconv.Itoa(i)))
+			}
+		default: // nothing is inside
+		}
+	}
+	walk(whole.node, nil)
 }
 
 // Whatever the bytes.
@@ -80,11 +118,12 @@ func FuzzQuick(f *testing.F) {
 				continue // of a case that is refused for it
 			}
 			for _, doc := range documents {
-				f.Add(doc.text)
+				f.Add([]byte(doc.text))
 			}
 		}
 	}
 	f.Add([]byte(meta + "spec: {a: [1, -2, 0x10, 0o7, 017, 1_000, yes, ~, 1.5, {}, []], c: {<<: *a, d: 2}}\n"))
+	f.Add([]byte(meta + "spec:\n  a:\n  - b: 1\n    c: |\n      d\n  -   e\n  - 'f'\n  g: \"h\"\n  i: {j: [k]}\n  l: m\n   n\n# o\np: 1Gi\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		documents, err := split(data)
 		if err != nil {

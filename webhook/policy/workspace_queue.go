@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -23,6 +24,7 @@ var workspaceQueue = &Rule{
 	check: func(o *Object) []Finding {
 		return append(checkQueue(o), checkQueuePriority(o)...)
 	},
+	around: checkQueueKnown,
 }
 
 // queuePriority is the label by which a pod names its WorkloadPriorityClass.
@@ -32,19 +34,35 @@ func checkQueue(o *Object) []Finding {
 	if o.Meta.Labels[queueName] != "" {
 		return nil
 	}
-	path := field.NewPath("metadata", "labels").Key(queueName)
 	ns := o.facts.Namespaces.Get(o.Namespace)
-	switch {
-	case !o.facts.Namespaces.Known():
-		return []Finding{notVerified(path, "Namespaces: "+o.facts.Namespaces.Reason())}
-	case ns == nil:
-		return []Finding{notVerified(path, "namespace "+o.Namespace+" is not known")}
-	case ns.Labels[activateQuota] == "Enabled" && ns.Labels[managedQueue] == "true":
-		return []Finding{required(path, fmt.Sprintf("Task Governance refuses pods without a queue in namespace %s, by its labels %s=Enabled and %s=true: the Workspace does not start again",
-			o.Namespace, activateQuota, managedQueue))}
-	default:
+	if ns == nil || ns.Labels[activateQuota] != "Enabled" || ns.Labels[managedQueue] != "true" {
 		return nil
 	}
+	return []Finding{required(field.NewPath("metadata", "labels").Key(queueName),
+		fmt.Sprintf("Task Governance refuses pods without a queue in namespace %s, by its labels %s=Enabled and %s=true: the Workspace does not start again", o.Namespace, activateQuota, managedQueue))}
+}
+
+// checkQueueKnown says once which namespaces the rule cannot judge, and not for each of their Workspaces.
+func checkQueueKnown(a *Audit) []Finding {
+	if len(a.workspaces) == 0 {
+		return nil
+	}
+	if findings := unread("Namespaces", a.facts.Namespaces); findings != nil {
+		return findings
+	}
+	var unknown []string
+	for _, o := range a.workspaces {
+		if o.Meta.Labels[queueName] == "" && a.facts.Namespaces.Get(o.Namespace) == nil {
+			unknown = append(unknown, o.Namespace)
+		}
+	}
+	slices.Sort(unknown)
+	if unknown = slices.Compact(unknown); len(unknown) == 0 {
+		return nil
+	}
+	f := notVerified(field.NewPath("unknown"), "no Namespace object tells whether Task Governance asks for a queue in: "+clip(strings.Join(unknown, ", ")))
+	f.Error.Field = "" // of no object
+	return []Finding{f}
 }
 
 // checkQueuePriority says nothing where there are no classes at all: kueue may not be there, or not be read.

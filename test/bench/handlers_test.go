@@ -4,11 +4,9 @@ package bench
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"runtime"
 	"syscall"
@@ -17,18 +15,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
-	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
+	"warmpool.sh/test/bench/baseline"
 	"warmpool.sh/webhook"
-	"warmpool.sh/webhook/cluster/manifest"
-	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -48,13 +41,13 @@ func BenchmarkHandlers(b *testing.B) {
 		warmpool  http.Handler
 		framework http.Handler
 	}{
-		{"pods", review(b, "pod.json"), handlers[webhook.PodsPath], framework(&podDefaulter{e})},
+		{"pods", review(b, "pod.json"), handlers[webhook.PodsPath], baseline.Framework(e)},
 		{"placeholders", review(b, "placeholder.json"), handlers[webhook.MutatePlaceholdersPath], framework(&placeholderDefaulter{e})},
 		{"placeholders-noop", review(b, "shipped.json"), handlers[webhook.MutatePlaceholdersPath], framework(&placeholderDefaulter{e})},
 		{"validate", review(b, "shipped.json"), handlers[webhook.ValidatePlaceholdersPath], admission.WithValidator(clientgoscheme.Scheme, &placeholderValidator{e})},
 	}
 	for _, c := range cases {
-		rows := []row{{"noop", http.HandlerFunc(noop)}, {"warmpool", c.warmpool}, {"framework", c.framework}}
+		rows := []row{{"noop", baseline.Constant(nil)}, {"warmpool", c.warmpool}, {"framework", c.framework}}
 		for _, r := range rows {
 			b.Run(c.name+"/"+r.name, func(b *testing.B) {
 				b.ReportAllocs()
@@ -132,40 +125,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// noop decodes the review and allows.
-func noop(w http.ResponseWriter, r *http.Request) {
-	var body bytes.Buffer
-	body.Grow(int(r.ContentLength) + bytes.MinRead)
-	if _, err := body.ReadFrom(r.Body); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	var in admissionv1.AdmissionReview
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body.Bytes(), &in); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	in.Response = &admissionv1.AdmissionResponse{UID: in.Request.UID, Allowed: true}
-	in.Request = nil
-	_ = json.NewEncoder(w).Encode(in)
-}
-
 // The framework's way: a defaulter on the typed object; deep copy, marshal and diff are its own.
-type podDefaulter struct{ *policy.Evaluator }
-
-func (d *podDefaulter) Default(ctx context.Context, pod *corev1.Pod) error {
-	request, err := admission.RequestFromContext(ctx)
-	if err != nil {
-		return err
-	}
-	o := d.Pod(pod, request.Namespace)
-	d.Mutate(o)
-	d.Check(o)
-	*pod = *o.Pod
-	return nil
-}
-
 type placeholderDefaulter struct{ *policy.Evaluator }
 
 func (d *placeholderDefaulter) Default(ctx context.Context, deployment *appsv1.Deployment) error {
@@ -201,47 +161,19 @@ func framework[T kruntime.Object](defaulter admission.Defaulter[T]) http.Handler
 	return admission.WithDefaulter(clientgoscheme.Scheme, defaulter)
 }
 
+// root is the repository's folder.
+var root = filepath.Join("..", "..")
+
 func evaluator(b *testing.B) *policy.Evaluator {
 	b.Helper()
-	examples := filepath.Join("..", "..", "manifests", "examples", "fine")
-	facts, _, err := manifest.Read([]string{examples}, nil)
-	require.NoError(b, err)
-	data, err := os.ReadFile(filepath.Join(examples, "warmpool.yaml"))
-	require.NoError(b, err)
-	cfg, err := config.Load(data, policy.IDs())
-	require.NoError(b, err)
-	e, err := policy.New(cfg, facts, time.Unix(0, 0))
+	e, err := baseline.Evaluator(root, filepath.Join(baseline.Examples(root), "warmpool.yaml"))
 	require.NoError(b, err)
 	return e
 }
 
-// review wraps an object of testdata, as it arrives at admission, into the envelope of an API server.
 func review(b *testing.B, file string) []byte {
 	b.Helper()
-	object, err := os.ReadFile(filepath.Join("testdata", file))
-	require.NoError(b, err)
-	object, err = yaml.YAMLToJSON(object)
-	require.NoError(b, err)
-	envelope, err := os.ReadFile(filepath.Join("testdata", "envelope.json"))
-	require.NoError(b, err)
-	var in admissionv1.AdmissionReview
-	require.NoError(b, json.Unmarshal(envelope, &in))
-	var meta struct {
-		Kind     string `json:"kind"`
-		Metadata struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-	}
-	require.NoError(b, json.Unmarshal(object, &meta))
-	in.Request.Name, in.Request.Namespace = meta.Metadata.Name, meta.Metadata.Namespace
-	if meta.Kind == "Deployment" {
-		in.Request.Kind.Group, in.Request.Kind.Kind = "apps", "Deployment"
-		in.Request.Resource.Group, in.Request.Resource.Resource = "apps", "deployments"
-		in.Request.RequestKind, in.Request.RequestResource = &in.Request.Kind, &in.Request.Resource
-	}
-	in.Request.Object.Raw = object
-	body, err := json.Marshal(in)
+	body, err := baseline.Review(root, file)
 	require.NoError(b, err)
 	return body
 }

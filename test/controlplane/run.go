@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Program is a program of the caller's own that runs beside the cluster and ends with it.
@@ -64,3 +65,13 @@ func (p *Process) Stop() error {
 
 // PID is the process's id.
 func (p *Process) PID() int { return p.child.cmd.Process.Pid }
+
+// PID is the process id of a component or Program by its name, that of its log file; 0 when there is none.
+func (c *ControlPlane) PID(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := slices.IndexFunc(c.children, func(p *child) bool { return p.name == name }); at >= 0 {
+		return c.children[at].cmd.Process.Pid
+	}
+	return 0
+}

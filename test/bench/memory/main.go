@@ -1,4 +1,4 @@
-// Command memory prints what memory warmpool takes beside a real API server that holds many nodes and pods:
+// Command memory measures what memory warmpool takes beside a real API server that holds many nodes and pods:
 //
 //	go run ./test/bench/memory -nodes 5000 -pods 2000
 package main
@@ -20,6 +20,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/bench/proc"
+	"warmpool.sh/test/bench/result"
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
 )
@@ -55,13 +57,13 @@ func run(ctx context.Context, nodes, pods int) (err error) {
 	var highest, last int
 	for range 30 {
 		time.Sleep(time.Second)
-		if last, err = residentKiB(warmpool.PID()); err != nil {
+		if last, _, err = proc.Memory(warmpool.PID()); err != nil {
 			return err
 		}
 		highest = max(highest, last)
 	}
-	_, err = fmt.Fprintf(os.Stdout, "%d nodes, %d pods: resident %d MiB at most, %d MiB at last\n", nodes, pods, highest>>10, last>>10)
-	return err
+	return result.Write(os.Stdout, fmt.Sprintf("Memory/%d-nodes-and-%d-pods", nodes, pods), 1,
+		result.Metric{Unit: "resident-MiB", Value: float64(highest) / 1024}, result.Metric{Unit: "last-MiB", Value: float64(last) / 1024})
 }
 
 func fill(ctx context.Context, admin client.Client, nodes, pods int) error {
@@ -109,19 +111,4 @@ func pod(i int) *corev1.Pod {
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("8Gi")},
 		}}}},
 	}
-}
-
-// residentKiB reads VmRSS of a process.
-func residentKiB(pid int) (int, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(status)) {
-		var kib int
-		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &kib); err == nil {
-			return kib, nil
-		}
-	}
-	return 0, fmt.Errorf("process %d shows no VmRSS", pid)
 }

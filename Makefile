@@ -53,10 +53,8 @@ lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) -C test/browser mod tidy -diff
 	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 
-bench: ## Measure the handlers against a no-op and the framework's default path, and image sync against bare patches, and audits against decoding
-	$(GO) test -run '^$$' -bench . -benchmem -benchtime 3s -timeout $(TIMEOUT) ./test/bench/...
-	$(GO) run ./test/bench/imagesync
-	$(GO) run ./test/bench/audit
+bench: ## Measure everything, in about a quarter of an hour on a machine with nothing else to do: docs/performance.md, docs/bench.json, bin/bench.txt
+	$(GO) run ./test/bench/report
 
 # Minimizing each interesting input would take most of the time.
 fuzz: ## Run each fuzz target for FUZZTIME=1m

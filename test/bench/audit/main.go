@@ -19,11 +19,11 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
+	"warmpool.sh/test/bench/result"
 	"warmpool.sh/test/install"
 )
 
@@ -87,12 +87,14 @@ func run(ctx context.Context, size size, runs int, dir string, outputs []string)
 			audits[i] = append(audits[i], audit)
 		}
 	}
-	rows := []row{{"decoding alone", median(decodes)}}
+	_, _ = fmt.Fprintf(os.Stderr, "%d nodes, %d Workspace pods, %d placeholders in %d pools, %d MiB of YAML\n",
+		size.nodes, size.pods, size.placeholders, size.pools, written>>20)
+	least := median(decodes)
+	err = least.write(os.Stdout, "decoding-alone", runs, least)
 	for i, output := range outputs {
-		rows = append(rows, row{"warmpool audit -o " + output, median(audits[i])})
+		err = errors.Join(err, median(audits[i]).write(os.Stdout, output, runs, least))
 	}
-	return table(os.Stdout, fmt.Sprintf("%d nodes, %d Workspace pods, %d placeholders in %d pools, %d MiB of YAML",
-		size.nodes, size.pods, size.placeholders, size.pools, written>>20), rows)
+	return err
 }
 
 // auditOnce runs the command.
@@ -151,26 +153,14 @@ func median(all []took) took {
 	return all[len(all)/2]
 }
 
-type row struct {
-	name string
-	took
-}
-
-// table prints the rows; ratios are to the first.
-func table(out io.Writer, title string, rows []row) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, err := fmt.Fprintf(w, "%s\n\twall\tratio\tprocessor\tratio\tresident\n", title)
-	least := rows[0]
-	for _, r := range rows {
-		_, failed := fmt.Fprintf(w, "%s\t%.1f s\t%.2f\t%.1f s\t%.2f\t", r.name, r.wall.Seconds(), r.wall.Seconds()/least.wall.Seconds(),
-			r.cpu.Seconds(), r.cpu.Seconds()/least.cpu.Seconds())
-		err = errors.Join(err, failed)
-		if r.maxRSS > 0 {
-			_, failed = fmt.Fprintf(w, "%d MiB", r.maxRSS>>20)
-			err = errors.Join(err, failed)
-		}
-		_, failed = fmt.Fprintln(w)
-		err = errors.Join(err, failed)
+// write prints a row, with its ratios to the least.
+func (t took) write(out io.Writer, name string, runs int, least took) error {
+	metrics := []result.Metric{
+		{Unit: "s", Value: t.wall.Seconds()}, {Unit: "x-decoding", Value: t.wall.Seconds() / least.wall.Seconds()},
+		{Unit: "cpu-s", Value: t.cpu.Seconds()}, {Unit: "cpu-x-decoding", Value: t.cpu.Seconds() / least.cpu.Seconds()},
 	}
-	return errors.Join(err, w.Flush())
+	if t.maxRSS > 0 {
+		metrics = append(metrics, result.Metric{Unit: "resident-MiB", Value: float64(t.maxRSS) / (1 << 20)})
+	}
+	return result.Write(out, "Audit/"+name, runs, metrics...)
 }

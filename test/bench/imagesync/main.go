@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"warmpool.sh/test/bench/result"
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
 	"warmpool.sh/test/storm"
@@ -75,7 +76,7 @@ func run(ctx context.Context, layout storm.Layout, changes int) (err error) {
 	if err != nil {
 		return err
 	}
-	return b.print(os.Stdout, cold)
+	return b.write(os.Stdout, cold)
 }
 
 type bench struct {
@@ -182,21 +183,18 @@ func (b *bench) measureCold(ctx context.Context, warmpool *install.Warmpool) (ti
 	return time.Since(began), err
 }
 
-func (b *bench) print(out io.Writer, cold time.Duration) error {
-	median := func(times []time.Duration, share float64) time.Duration {
-		sorted := slices.Sorted(slices.Values(times))
-		return sorted[int(share*float64(len(sorted)-1))].Round(100 * time.Microsecond)
+func (b *bench) write(out io.Writer, cold time.Duration) error {
+	quantile := func(times []time.Duration, share float64) float64 {
+		return float64(result.Quantile(times, share)) / float64(time.Millisecond)
 	}
-	_, err := fmt.Fprintf(out, "%d pools with %d templates and %d placeholders each; %d template changes\n%-10s%12s%12s%8s\n",
-		b.Pools, b.Templates, b.Placeholders, len(b.synced), "", "image sync", "bare patch", "ratio")
-	for _, row := range []struct {
-		name  string
-		share float64
-	}{{"median", .5}, {"p99", .99}, {"most", 1}} {
-		synced, bare := median(b.synced, row.share), median(b.bare, row.share)
-		_, e := fmt.Fprintf(out, "%-10s%12s%12s%8.1f\n", row.name, synced, bare, float64(synced)/float64(bare))
-		err = errors.Join(err, e)
+	write := func(name string, times []time.Duration, more ...result.Metric) error {
+		return result.Write(out, "ImageSync/"+name, len(times), append([]result.Metric{
+			{Unit: "p50-ms", Value: quantile(times, .5)}, {Unit: "p99-ms", Value: quantile(times, .99)}, {Unit: "most-ms", Value: quantile(times, 1)},
+		}, more...)...)
 	}
-	_, e := fmt.Fprintf(out, "cold: %d templates, %d placeholders in sync after %s\n", b.Pools*b.Templates, b.Pools*b.Placeholders, cold.Round(100*time.Millisecond))
-	return errors.Join(err, e)
+	return errors.Join(
+		write("bare-patches", b.bare),
+		write("template-change", b.synced, result.Metric{Unit: "p50-x-bare", Value: quantile(b.synced, .5) / quantile(b.bare, .5)}),
+		result.Write(out, "ImageSync/cold", b.Pools*b.Placeholders, result.Metric{Unit: "s", Value: cold.Seconds()}),
+	)
 }

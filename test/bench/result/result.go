@@ -32,8 +32,9 @@ func Write(out io.Writer, name string, runs int, metrics ...Metric) error {
 type Row struct {
 	Part string `json:"part"`
 	Name string `json:"name,omitempty"`
-	// Lines that there were of it, and Metrics, by unit: of several lines the median.
+	// Lines that there were of it, their Runs together, and Metrics, by unit: of several lines the median.
 	Lines   int                `json:"lines"`
+	Runs    int                `json:"runs"`
 	Metrics map[string]float64 `json:"metrics"`
 }
 
@@ -43,7 +44,7 @@ var processors = regexp.MustCompile(`-[0-9]+$`)
 // Parse gives the rows of a text in their order. Other lines are left out; the error names a line that only begins as one.
 func Parse(text string) ([]Row, error) {
 	var rows []Row
-	values := map[string]map[string][]float64{} // by name and unit
+	values, runs := map[string]map[string][]float64{}, map[string]int{} // by name, the former by unit too
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		if len(fields) < 4 || !strings.HasPrefix(line, "Benchmark") {
@@ -55,6 +56,11 @@ func Parse(text string) ([]Row, error) {
 			rows = append(rows, Row{Part: part, Name: own})
 			values[name] = map[string][]float64{}
 		}
+		n, err := strconv.Atoi(fields[1])
+		if err != nil {
+			return nil, fmt.Errorf("this line is not of a benchmark: write the number of runs behind the name: %s", line)
+		}
+		runs[name] += n
 		for pair := range slices.Chunk(fields[2:], 2) {
 			value, err := strconv.ParseFloat(pair[0], 64)
 			if err != nil || len(pair) != 2 {
@@ -65,8 +71,9 @@ func Parse(text string) ([]Row, error) {
 	}
 	for i := range rows {
 		row := &rows[i]
-		row.Metrics = map[string]float64{}
-		for unit, all := range values[strings.TrimSuffix(row.Part+"/"+row.Name, "/")] {
+		name := strings.TrimSuffix(row.Part+"/"+row.Name, "/")
+		row.Runs, row.Metrics = runs[name], map[string]float64{}
+		for unit, all := range values[name] {
 			row.Lines, row.Metrics[unit] = max(row.Lines, len(all)), Quantile(all, .5)
 		}
 	}

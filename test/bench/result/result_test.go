@@ -20,12 +20,12 @@ func TestParseReadsWhatWriteAndGoPrint(t *testing.T) {
 	rows, err := result.Parse(text.String())
 	require.NoError(t, err)
 	assert.Equal(t, []result.Row{
-		{Part: "Handlers", Name: "pods/noop", Lines: 3, Metrics: map[string]float64{"ns/op": 57000, "allocs/op": 12}},
-		{Part: "Creation", Name: "constant", Lines: 1, Metrics: map[string]float64{"p50-ms": 5.25, "x-noop": 1.1}},
-		{Part: "Whole", Lines: 1, Metrics: map[string]float64{"s": 3}},
+		{Part: "Handlers", Name: "pods/noop", Lines: 3, Runs: 300, Metrics: map[string]float64{"ns/op": 57000, "allocs/op": 12}},
+		{Part: "Creation", Name: "constant", Lines: 1, Runs: 1000, Metrics: map[string]float64{"p50-ms": 5.25, "x-noop": 1.1}},
+		{Part: "Whole", Lines: 1, Runs: 1, Metrics: map[string]float64{"s": 3}},
 	}, rows)
 
-	for _, bad := range []string{"BenchmarkA 1 x s\n", "BenchmarkA 1 2 s 3\n"} {
+	for _, bad := range []string{"BenchmarkA 1 x s\n", "BenchmarkA 1 2 s 3\n", "BenchmarkA x 2 s\n"} {
 		_, err := result.Parse(bad)
 		assert.ErrorContains(t, err, "is not of a benchmark")
 	}

@@ -53,7 +53,7 @@ lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) -C test/browser mod tidy -diff
 	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 
-bench: ## Measure everything, in about a quarter of an hour on a machine with nothing else to do: docs/performance.md, docs/bench.json, bin/bench.txt
+bench: ## Measure handlers, creations of pods, image sync, audits and memory, and write docs/performance.md
 	$(GO) run ./test/bench/report
 
 # Minimizing each interesting input would take most of the time.

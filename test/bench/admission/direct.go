@@ -150,10 +150,7 @@ func (c *cluster) trust(ctx context.Context, s server) (*tls.Config, error) {
 }
 
 func (c *cluster) writeLoads(out io.Writer, sh shape, answers []load) error {
-	name := fmt.Sprintf("%d-connections", sh.connections)
-	if sh.streams > 1 {
-		name += fmt.Sprintf("-%d-streams", sh.streams)
-	}
+	name := fmt.Sprintf("%d-at-once-on-%d-connections", sh.connections*sh.streams, sh.connections)
 	rate := func(l load) float64 { return float64(len(l.took)) / l.wall.Seconds() }
 	var floor load
 	for i, s := range c.servers {

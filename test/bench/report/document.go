@@ -91,6 +91,9 @@ func (m *measured) document() ([]byte, error) {
 	w := m.Machine
 	fmt.Fprintf(&text, "# Performance\n\nMade by `make bench` from bench.json, not edited by hand. %s, warmpool %s, Kubernetes %s, %s, Linux %s, %d × %s, %d GiB; the load average before was %s.\n\n",
 		w.Date, w.Warmpool, w.Kubernetes, w.Go, w.Kernel, w.Processors, w.CPU, (w.MemoryMiB+512)>>10, number(w.LoadBefore))
+	if m.Trial {
+		text.WriteString("**A trial with few samples and small clusters: nothing follows from these figures.**\n\n")
+	}
 	if err := m.writeGoals(&text); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ import (
 
 // measured is bench.json.
 type measured struct {
+	// Trial is one with few samples.
+	Trial   bool         `json:"trial,omitempty"`
 	Machine machine      `json:"machine"`
 	Rows    []result.Row `json:"rows"`
 }

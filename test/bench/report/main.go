@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"warmpool.sh/test/bench/result"
 	"warmpool.sh/test/install"
@@ -28,16 +29,21 @@ const (
 	documentFile = "performance.md"
 )
 
-// parts are the programs that measure, with what they are told where few samples will do.
-var parts = []struct{ args, quick []string }{
+// parts are the programs that measure: what go is told of each; few and more come before and behind it for few samples.
+var parts = []struct {
+	args, few []string
+	program   string
+	more      []string
+}{
 	{
-		[]string{"test", "-run", "^$", "-bench", ".", "-benchmem", "-benchtime", "500ms", "-count", "6", "-timeout", "60m", "./test/bench"},
-		[]string{"-benchtime", "10ms", "-count", "1"},
+		args:    []string{"test", "-run", "^$", "-bench", ".", "-timeout", "60m", "-benchtime", "500ms", "-count", "6"},
+		few:     []string{"-benchtime", "10ms", "-count", "1"}, // the last of a flag counts
+		program: "./test/bench",
 	},
-	{[]string{"run", "./test/bench/admission"}, []string{"-n", "20", "-warmup", "5", "-bursts", "1", "-rounds", "1"}},
-	{[]string{"run", "./test/bench/imagesync"}, []string{"-pools", "3", "-changes", "3"}},
-	{[]string{"run", "./test/bench/audit"}, []string{"-nodes", "200", "-pods", "100", "-placeholders", "20", "-runs", "1"}},
-	{[]string{"run", "./test/bench/memory"}, []string{"-nodes", "50", "-pods", "20"}},
+	{args: []string{"run"}, program: "./test/bench/admission", more: []string{"-n", "20", "-warmup", "5", "-bursts", "1", "-rounds", "1"}},
+	{args: []string{"run"}, program: "./test/bench/imagesync", more: []string{"-pools", "3", "-changes", "3"}},
+	{args: []string{"run"}, program: "./test/bench/audit", more: []string{"-nodes", "200", "-pods", "100", "-placeholders", "20", "-runs", "1"}},
+	{args: []string{"run"}, program: "./test/bench/memory", more: []string{"-nodes", "50", "-pods", "20"}},
 }
 
 func main() {
@@ -68,7 +74,7 @@ func run(ctx context.Context, docs string, render, quick bool) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(docs, jsonFile), append(text, '\n'), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(docs, jsonFile), append(text, '\n'), 0o644); err != nil {
 			return err
 		}
 	}
@@ -76,26 +82,21 @@ func run(ctx context.Context, docs string, render, quick bool) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(docs, documentFile), document, 0o600)
+	return os.WriteFile(filepath.Join(docs, documentFile), document, 0o644)
 }
 
 // measure runs all parts, one after another: no two at once.
 func measure(ctx context.Context, root string, quick bool) (*measured, error) {
-	m := &measured{}
+	m := &measured{Trial: quick}
 	var err error
 	if m.Machine, err = thisMachine(ctx, root); err != nil {
 		return nil, err
 	}
 	var text bytes.Buffer
 	for _, part := range parts {
-		args := part.args
+		args := append(slices.Clone(part.args), part.program)
 		if quick {
-			// A later flag wins; the package is last for go test, and before the flags for go run.
-			if args[0] == "test" {
-				args = append(append(append([]string{}, args[:len(args)-1]...), part.quick...), args[len(args)-1])
-			} else {
-				args = append(append([]string{}, args...), part.quick...)
-			}
+			args = slices.Concat(part.args, part.few, []string{part.program}, part.more)
 		}
 		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = root, io.MultiWriter(&text, os.Stdout), os.Stderr

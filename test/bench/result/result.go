@@ -20,11 +20,11 @@ type Metric struct {
 
 // Write prints a line. The name is that of the part, a slash, and the row's own.
 func Write(out io.Writer, name string, runs int, metrics ...Metric) error {
-	line := fmt.Sprintf("Benchmark%s\t%d", name, runs)
+	line := fmt.Appendf(nil, "Benchmark%s\t%d", name, runs)
 	for _, m := range metrics {
-		line += fmt.Sprintf("\t%.5g %s", m.Value, m.Unit)
+		line = fmt.Appendf(line, "\t%.5g %s", m.Value, m.Unit)
 	}
-	_, err := fmt.Fprintln(out, line)
+	_, err := out.Write(append(line, '\n'))
 	return err
 }
 

@@ -21,7 +21,7 @@ VULNDB ?= https://vuln.go.dev
 TOOL := $(GO) tool -modfile=test/tools/go.mod
 LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(VERSION)
 
-.PHONY: help build run test e2e reliability lint bench fuzz docs image push deploy undeploy sbom vulncheck clean
+.PHONY: help build run test e2e reliability proof lint bench fuzz docs image push deploy undeploy sbom vulncheck clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,15 +42,24 @@ e2e: ## Run only the tests that need more than an API server: controllers, sched
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/warmfirst -long
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/cel -long
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/warmth -long
+	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/simulation
+	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/day -long
 
 reliability: ## Create pods while one thing after another fails, and write what became of them to docs/reliability.md
 	$(GO) test -timeout $(TIMEOUT) ./test/faults -update
+
+proof: ## Run a working day without a warm pool, with one by hand, and with warmpool, and write docs/proof.*; SOAK=30m runs days for so long
+	@mkdir -p bin
+	$(GO) test -count=1 -timeout $(TIMEOUT) ./test/proof -figures='$(CURDIR)/bin/real-nodes.json'
+	$(GO) test -count=1 -timeout $(TIMEOUT) ./test/day -update -real='$(CURDIR)/bin/real-nodes.json'
+	$(if $(SOAK),$(GO) test -count=1 -timeout 120m ./test/day -soak=$(SOAK))
 
 lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) mod tidy -diff
 	$(GO) -C test/tools mod tidy -diff
 	$(GO) -C test/monitoring mod tidy -diff
 	$(GO) -C test/browser mod tidy -diff
+	$(GO) -C test/plot mod tidy -diff
 	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 
 bench: ## Measure handlers, creations of pods, image sync, audits and memory, and write docs/performance.md

@@ -27,7 +27,7 @@ func TestWorkspacesOnRealNodes(t *testing.T) {
 	c.scale(t, "cpu", 2)
 	c.scale(t, "gpu", 1)
 	c.nodes.Registry.Limit(bandwidth)
-	var warm []start
+	var warm, cold []start
 
 	t.Run("coexist: it runs beside a placeholder that has pulled its image", func(t *testing.T) {
 		s := c.begin(t, c.workspace(t, "workspace-cpu.yaml", "coexist"))
@@ -67,6 +67,7 @@ func TestWorkspacesOnRealNodes(t *testing.T) {
 		s := c.begin(t, pod)
 		assert.Equal(t, "cpu-3", s.node)
 		s.pullsImage(t)
+		cold = append(cold, s)
 		for _, w := range warm {
 			assert.Less(t, w.running, s.running)
 			t.Logf("warm : cold = 1 : %.1f", s.running.Seconds()/w.running.Seconds())
@@ -84,7 +85,11 @@ func TestWorkspacesOnRealNodes(t *testing.T) {
 		slipped := c.begin(t, c.unbound(t, "slipped"))
 		assert.Equal(t, "outside", slipped.node)
 		slipped.pullsImage(t)
+		warm, cold = append(warm, kept), append(cold, slipped)
 	})
+	if *figures != "" && !t.Failed() {
+		writeFigures(t, warm, cold)
+	}
 }
 
 // unbound is a Workspace that would do with any node.

@@ -25,6 +25,7 @@ const (
 
 // start is how a Workspace came to run.
 type start struct {
+	name           string
 	node           string
 	bound, running time.Duration // after the creation
 	pulled         int64         // bytes that its node was sent meanwhile
@@ -62,7 +63,7 @@ func (c *cluster) begin(t *testing.T, pod *corev1.Pod) start {
 	defer watch.Stop()
 	began := time.Now()
 	require.NoError(t, c.admin.Create(ctx, pod))
-	s := start{}
+	s := start{name: pod.Name}
 	for event := range watch.ResultChan() {
 		now, ok := event.Object.(*corev1.Pod)
 		require.True(t, ok, "%v", event.Object)

@@ -3,7 +3,6 @@ package simulation
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -121,13 +120,10 @@ func (b *Book) Nodes() []Node {
 	return nodes
 }
 
-// Hours are the hours of nodes of the kinds' pools between two times.
-func (b *Book) Hours(from, to time.Time) float64 {
-	var total time.Duration
+// Hours are the node-hours between two times, by NodePool.
+func (b *Book) Hours(from, to time.Time) map[string]float64 {
+	hours := map[string]float64{}
 	for _, node := range b.Nodes() {
-		if !strings.HasPrefix(node.Pool, PoolPrefix) {
-			continue
-		}
 		began, gone := node.Began, node.Gone
 		if began.Before(from) {
 			began = from
@@ -135,9 +131,26 @@ func (b *Book) Hours(from, to time.Time) float64 {
 		if gone.IsZero() || gone.After(to) {
 			gone = to
 		}
-		total += max(0, gone.Sub(began))
+		hours[node.Pool] += max(0, gone.Sub(began)).Hours()
 	}
-	return total.Hours()
+	return hours
+}
+
+// Synced tells whether all placeholders of a kind that have a node have pulled an image, and at least one has.
+func (b *Book) Synced(kind, image string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	count := 0
+	for _, s := range b.stays {
+		if s.kind != kind || !s.gone.IsZero() {
+			continue
+		}
+		if s.done.IsZero() || !slices.Contains(s.images, image) {
+			return false
+		}
+		count++
+	}
+	return count > 0
 }
 
 func (b *Book) last(workspace string) (Startup, bool) {

@@ -15,11 +15,12 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// A limited registry sends chunks of so many bytes, and a burst of so many of them
-// to catch up with the time that a busy machine took from it.
+// A limited registry sends chunks of so many bytes, as http.ServeContent writes
+// them, and a burst of so many of them to catch up with the time that a busy machine
+// took from it.
 const (
-	chunk = 64 << 10
-	burst = 8
+	chunk = 32 << 10
+	burst = 16
 )
 
 // Registry is an http.Handler that speaks the part of the OCI distribution

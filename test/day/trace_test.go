@@ -1,0 +1,100 @@
+package day_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"warmpool.sh/test/simulation"
+)
+
+// A working day is from 8 to 18 o'clock; all its times are since 8.
+const (
+	workday = 10 * time.Hour
+	noon    = 4 * time.Hour
+	// mended is when somebody who keeps placeholders by hand hears of the template's change at noon.
+	mended = 6 * time.Hour
+)
+
+// busy is how many Workspaces start in each hour, as shares: a morning peak, lunch, another peak, and few in the evening.
+var busy = []float64{5, 14, 9, 6, 3, 10, 7, 6, 4, 2}
+
+// arrival is a Workspace that somebody starts, and stops when it has run for a while.
+type arrival struct {
+	simulation.Workspace
+
+	at, stays time.Duration
+}
+
+// images are those of the templates by kind, before noon and after it.
+type images struct{ before, after map[string]string }
+
+var firstDay = images{
+	before: map[string]string{"cpu": simulation.CPUImage, "gpu": simulation.GPUImage},
+	after:  map[string]string{"cpu": simulation.NewCPUImage, "gpu": simulation.NewGPUImage},
+}
+
+// trace is the day of a seed with so many Workspaces, in their order. One of five has a GPU.
+func trace(seed uint64, prefix string, count int, of images) []arrival {
+	random := rand.New(rand.NewPCG(seed, 0))
+	total := 0.0
+	for _, share := range busy {
+		total += share
+	}
+	var day []arrival
+	for i := range count {
+		at := clock((float64(i) + random.Float64()) / float64(count) * total)
+		w := simulation.Workspace{Kind: "cpu", CPU: []int64{2, 4, 6}[random.IntN(3)]}
+		if random.IntN(5) == 0 {
+			w.Kind, w.CPU = "gpu", 8
+		}
+		w.Name = fmt.Sprintf("%s%s-%03d", prefix, w.Kind, i)
+		w.Image = of.before[w.Kind]
+		if at >= noon {
+			w.Image = of.after[w.Kind]
+		}
+		stays := time.Hour + time.Duration(random.ExpFloat64()*float64(45*time.Minute))
+		day = append(day, arrival{Workspace: w, at: at, stays: min(stays, workday+time.Hour-at)})
+	}
+	slices.SortStableFunc(day, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
+	return day
+}
+
+// clock is the time of the day at which a part of all shares has come.
+func clock(part float64) time.Duration {
+	for hour, share := range busy {
+		if part < share {
+			return time.Duration((float64(hour) + part/share) * float64(time.Hour))
+		}
+		part -= share
+	}
+	return workday
+}
+
+func TestTrace(t *testing.T) {
+	day := trace(1, "", 200, firstDay)
+	assert.Equal(t, day, trace(1, "", 200, firstDay), "a seed has one day")
+	assert.NotEqual(t, day, trace(2, "", 200, firstDay))
+	hours, kinds, names := make([]int, len(busy)), map[string]int{}, map[string]bool{}
+	for _, a := range day {
+		hours[int(a.at/time.Hour)]++
+		kinds[a.Kind]++
+		names[a.Name] = true
+		want := firstDay.before
+		if a.at >= noon {
+			want = firstDay.after
+		}
+		assert.Equal(t, want[a.Kind], a.Image)
+		assert.LessOrEqual(t, a.at+a.stays, workday+time.Hour)
+		assert.GreaterOrEqual(t, a.stays, time.Hour)
+	}
+	assert.Len(t, names, len(day))
+	assert.Greater(t, hours[1], 2*hours[4], "more come in the morning than at lunch: %v", hours)
+	assert.Greater(t, hours[5], hours[4])
+	assert.InDelta(t, len(day)/5, kinds["gpu"], 20)
+}

@@ -1,0 +1,92 @@
+package scenarios_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"warmpool.sh/test/simulation"
+)
+
+// burst starts ten Workspaces on three warm nodes.
+func (l *lab) burst(t *testing.T, cpu int64) (warm, new []simulation.Startup) {
+	t.Helper()
+	var names []string
+	for i := range 10 {
+		w := simulation.Workspace{Name: fmt.Sprintf("burst-%d-%d", cpu, i), Kind: "cpu", CPU: cpu}
+		names = append(names, w.Name)
+		l.create(t, w, nil)
+	}
+	for _, s := range l.started(t, names...) {
+		assert.False(t, s.Outside, "%+v", s)
+		switch {
+		case s.Warm():
+			warm = append(warm, s)
+		default:
+			assert.True(t, s.Booted, "%+v", s)
+			new = append(new, s)
+		}
+	}
+	return warm, new
+}
+
+// Nine of ten fit beside the placeholders, three on each node. The tenth fits in the place of none and waits for a node.
+func (l *lab) burstBeside(t *testing.T) {
+	l.begin(t, "cpu", 3)
+	nodes := l.warm(t, "cpu")
+	l.counted(t, "cpu", "coexist", "", 9, func() {
+		warm, new := l.burst(t, beside)
+		assert.Len(t, warm, 9)
+		assert.Len(t, new, 1)
+		for _, s := range warm {
+			assert.Equal(t, simulation.Coexist, s.Path)
+			assert.Contains(t, nodes, s.Node)
+		}
+	})
+	l.onlyPlaceholders(t, 0, "")
+	assert.Equal(t, nodes, l.warm(t, "cpu"))
+}
+
+// Ten that need a node each: the first three take the places of the placeholders, which come back on new nodes.
+func (l *lab) burstInPlace(t *testing.T) {
+	l.begin(t, "cpu", 3)
+	nodes := l.warm(t, "cpu")
+	l.counted(t, "cpu", "preempt", "", 3, func() {
+		warm, new := l.burst(t, alone)
+		assert.Len(t, warm, 3)
+		assert.Len(t, new, 7)
+		for _, s := range warm {
+			assert.Equal(t, simulation.Preempt, s.Path)
+			assert.Contains(t, nodes, s.Node)
+		}
+	})
+	for _, e := range l.evictions(t, 3) { // a placeholder may come to a new node before a Workspace that waits for it
+		assert.Empty(t, e.Workspace)
+		assert.Equal(t, preempted, e.Reason)
+	}
+	for _, node := range l.refilled(t, "cpu", 3) {
+		assert.NotContains(t, nodes, node)
+	}
+	assert.Len(t, l.nodes(t, "cpu"), 13)
+}
+
+// A placeholder that made room is warm on a new node before long, and the next Workspace can take its place there.
+func (l *lab) refill(t *testing.T) {
+	l.begin(t, "cpu", 2)
+	nodes := l.warm(t, "cpu")
+	for i := range 3 { // the third cannot but find one that came back
+		l.counted(t, "cpu", "preempt", "", 1, func() {
+			s := l.one(t, simulation.Workspace{Name: fmt.Sprintf("refill-%d", i), Kind: "cpu", CPU: alone}, nil)
+			assert.Equal(t, simulation.Preempt, s.Path)
+			assert.True(t, s.Warm(), "%+v", s)
+			if i == 2 {
+				assert.NotContains(t, nodes, s.Node)
+			}
+		})
+		l.onlyPlaceholders(t, i+1, preempted)
+		now := l.refilled(t, "cpu", 2)
+		assert.NotEqual(t, nodes, now)
+	}
+	assert.Len(t, l.nodes(t, "cpu"), 5)
+}

@@ -44,6 +44,7 @@ e2e: ## Run only the tests that need more than an API server: controllers, sched
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/warmth -long
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/simulation
 	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/day -long
+	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/scenarios -long
 
 reliability: ## Create pods while one thing after another fails, and write what became of them to docs/reliability.md
 	$(GO) test -timeout $(TIMEOUT) ./test/faults -update

@@ -26,7 +26,7 @@ import (
 
 const (
 	limit = 60 * time.Second // for anything that is waited for
-	step  = 50 * time.Millisecond
+	steps = 1200             // how often it is looked at meanwhile
 
 	preempted = corev1.PodReasonPreemptionByScheduler
 	evicted   = "EvictionByEvictionAPI"
@@ -47,7 +47,7 @@ type lab struct {
 func eventually(t *testing.T, limit time.Duration, what string, problem func() string) {
 	t.Helper()
 	last := ""
-	ok := assert.Eventually(t, func() bool { last = problem(); return last == "" }, limit, step, what)
+	ok := assert.Eventually(t, func() bool { last = problem(); return last == "" }, limit, limit/steps, what)
 	require.True(t, ok, "%s: %s", what, last)
 }
 
@@ -203,28 +203,29 @@ func (l *lab) started(t *testing.T, names ...string) []simulation.Startup {
 	return starts
 }
 
-// evictions are those since the scenario began; it waits for a number of them.
-func (l *lab) evictions(t *testing.T, count int) []simulation.Eviction {
+// madeRoom waits until this many pods had to make room since the scenario began, asserts that all that did were
+// placeholders, for this reason, and gives their number.
+func (l *lab) madeRoom(t *testing.T, count int, reason string) int {
 	t.Helper()
+	var all []simulation.Eviction
 	eventually(t, limit, "evictions", func() string {
-		if now := l.Book.Evictions()[l.before:]; len(now) < count {
-			return fmt.Sprintf("%d of %d: %v", len(now), count, now)
+		if all = l.Book.Evictions()[l.before:]; len(all) < count {
+			return fmt.Sprintf("%d of %d: %v", len(all), count, all)
 		}
 		return ""
 	})
-	return l.Book.Evictions()[l.before:]
-}
-
-// onlyPlaceholders asserts that this many placeholders had to make room, for this reason, and nothing else.
-func (l *lab) onlyPlaceholders(t *testing.T, count int, reason string) {
-	t.Helper()
-	all := l.evictions(t, count)
-	assert.Len(t, all, count)
 	for _, e := range all {
 		assert.Empty(t, e.Workspace)
 		assert.Equal(t, reason, e.Reason)
 		assert.True(t, strings.HasPrefix(e.Pod, "spaces-placeholder-"), e.Pod)
 	}
+	return len(all)
+}
+
+// onlyPlaceholders asserts that exactly this many had to make room, and nothing else.
+func (l *lab) onlyPlaceholders(t *testing.T, count int, reason string) {
+	t.Helper()
+	assert.Equal(t, count, l.madeRoom(t, count, reason))
 }
 
 // metric is the sum of warmpool's samples of this name whose labels contain all parts.

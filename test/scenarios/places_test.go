@@ -100,7 +100,8 @@ func (l *lab) ownPool(t *testing.T) {
 	l.begin(t, "cpu", 2)
 	const finding = "warmpool_findings_total"
 	conflict := []string{`rule="workspace-pool-conflict"`, `action="Warn"`, `pool="cpu"`}
-	before := l.metric(t, finding, conflict...)
+	const starts = "warmpool_workspace_starts_total"
+	before, cold := l.metric(t, finding, conflict...), l.metric(t, starts, `path="cold"`)
 	selector := map[string]string{simulation.PoolLabel: "general"}
 	s := l.one(t, simulation.Workspace{Name: "own-pool", Kind: "cpu", CPU: beside}, func(spec *corev1.PodSpec) { spec.NodeSelector = selector })
 	assert.True(t, s.Outside)
@@ -110,6 +111,12 @@ func (l *lab) ownPool(t *testing.T) {
 	assert.Equal(t, selector, pod.Spec.NodeSelector)
 	assert.Nil(t, pod.Spec.Affinity)
 	assert.Equal(t, before+1, l.metric(t, finding, conflict...))
+	eventually(t, limit, "a cold start is counted", func() string {
+		if now := l.metric(t, starts, `path="cold"`); now != cold+1 {
+			return fmt.Sprintf("%d instead of %d", now, cold+1)
+		}
+		return ""
+	})
 	l.onlyPlaceholders(t, 0, "")
 }
 
@@ -119,6 +126,8 @@ func (l *lab) unmanaged(t *testing.T) {
 	l.begin(t, "gpu", 2)
 	l.begin(t, "cpu", 2)
 	nodes := l.warm(t, "cpu")
+	l.cordon(t, "cordon") // where else such pods could go
+	t.Cleanup(func() { l.cordon(t, "uncordon") })
 	picky := l.other(t, "wants-a-gpu-node", "1", map[string]string{corev1.LabelInstanceTypeStable: "ml.g5.8xlarge"})
 	eventually(t, limit, "the scheduler refuses it", func() string {
 		require.NoError(t, l.Admin.Get(t.Context(), client.ObjectKeyFromObject(picky), picky))
@@ -144,6 +153,13 @@ func (l *lab) unmanaged(t *testing.T) {
 		assert.Empty(t, pod.Spec.NodeSelector)
 		l.onlyPlaceholders(t, i, preempted)
 	}
+}
+
+// cordon opens or closes the nodes that are of no pool.
+func (l *lab) cordon(t *testing.T, verb string) {
+	t.Helper()
+	_, _, err := l.Kubectl(context.WithoutCancel(t.Context()), "", verb, "-l", simulation.PoolLabel+"=general")
+	require.NoError(t, err)
 }
 
 // other makes a pod that has nothing to do with Workspaces; it ends with the test.

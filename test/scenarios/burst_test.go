@@ -2,9 +2,12 @@ package scenarios_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"warmpool.sh/test/simulation"
 )
@@ -68,22 +71,22 @@ func (l *lab) burstInPlace(t *testing.T) {
 	assert.Len(t, l.nodes(t, "cpu"), 13)
 }
 
-// A placeholder that made room is warm on a new node before long, and the next Workspace can take its place there.
+// A placeholder that made room is warm on a new node before long, and another Workspace can take its place there.
 func (l *lab) refill(t *testing.T) {
 	l.begin(t, "cpu", 2)
-	nodes := l.warm(t, "cpu")
-	for i := range 3 { // the third cannot but find one that came back
+	known := l.warm(t, "cpu")
+	var selector map[string]string
+	for i := range 2 {
 		l.counted(t, "cpu", "preempt", "", 1, func() {
-			s := l.one(t, simulation.Workspace{Name: fmt.Sprintf("refill-%d", i), Kind: "cpu", CPU: alone}, nil)
+			s := l.one(t, simulation.Workspace{Name: fmt.Sprintf("refill-%d", i), Kind: "cpu", CPU: alone}, func(spec *corev1.PodSpec) { spec.NodeSelector = selector })
 			assert.Equal(t, simulation.Preempt, s.Path)
 			assert.True(t, s.Warm(), "%+v", s)
-			if i == 2 {
-				assert.NotContains(t, nodes, s.Node)
-			}
 		})
 		l.onlyPlaceholders(t, i+1, preempted)
-		now := l.refilled(t, "cpu", 2)
-		assert.NotEqual(t, nodes, now)
+		fresh := slices.DeleteFunc(l.refilled(t, "cpu", 2), func(node string) bool { return slices.Contains(known, node) })
+		require.Len(t, fresh, 1)
+		known = append(known, fresh...)
+		selector = map[string]string{corev1.LabelHostname: l.node(t, fresh[0]).Labels[corev1.LabelHostname]}
 	}
-	assert.Len(t, l.nodes(t, "cpu"), 5)
+	assert.Len(t, l.nodes(t, "cpu"), 4)
 }

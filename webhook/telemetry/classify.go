@@ -39,6 +39,7 @@ const (
 	causeNotPulled = "image-not-pulled" // the node has a placeholder, which has not pulled the image
 	causeNoWarm    = "no-warm-node"     // no node had the image
 	causeZone      = "zone"             // nodes in other zones had it
+	causeOwnNodes  = "own-nodes"        // the pod's own node selection leaves out the pool
 	causeElsewhere = "other-node"       // a node without a placeholder was taken though others had it
 )
 
@@ -77,12 +78,12 @@ func classify(pod *corev1.Pod, place place, at times, h *history) start {
 			continue
 		case stay.left() && !stay.until.After(settled): // it left after the Workspace had come: it has made room
 			left = true
-			if stay.has(image) && s.path == pathCold {
+			if stay.has(image, at.bound) && s.path == pathCold {
 				s.path = pathPreempt
 			}
 		default:
 			held = true
-			if stay.has(image) { // whatever left at the same time did so for another reason
+			if stay.has(image, at.bound) { // whatever left at the same time did so for another reason
 				s.path = pathCoexist
 			}
 		}

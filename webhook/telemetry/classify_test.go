@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -45,9 +46,28 @@ func placeholderOn(node string, pulled ...string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "overprovisioning", Name: "on-" + node, UID: types.UID("on-" + node), Labels: map[string]string{"app": "placeholder"}},
 		Spec:       corev1.PodSpec{NodeName: node},
 	}
-	for _, i := range pulled {
+	for n, i := range pulled {
 		pod.Labels[prepull.ImageLabel(i)] = "true"
+		name := fmt.Sprint("pull-", n)
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: name, Image: i})
+		pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, corev1.ContainerStatus{
+			Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(at(-90))}},
+		})
 	}
+	return pod
+}
+
+// pulledBeside is a placeholder whose pull has ended at a second.
+func pulledBeside(node string, seconds int) *corev1.Pod {
+	pod := placeholderOn(node, image)
+	pod.Status.InitContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(at(seconds))
+	return pod
+}
+
+// untold is a placeholder whose status does not tell when it has pulled.
+func untold(node string) *corev1.Pod {
+	pod := placeholderOn(node, image)
+	pod.Status = corev1.PodStatus{}
 	return pod
 }
 
@@ -105,6 +125,12 @@ func TestClassify(t *testing.T) {
 		{"one has come since, on the same node", "a", []look{{at(-60), []*corev1.Pod{placeholderOn("a", image)}}, {at(1), nil}, {at(8), []*corev1.Pod{again("a", image)}}}, start{path: pathPreempt}},
 		{"the first one has come since", "a", []look{{at(-60), nil}, {at(8), []*corev1.Pod{placeholderOn("a", image)}}},
 			start{path: pathCold, cause: causeNoWarm, note: "cold: no node of the pool had pulled registry.example/notebook:1"}},
+		{"both have pulled at the same time", "a", []look{{at(-60), nil}, {at(1), []*corev1.Pod{placeholderOn("a")}}, {at(7), []*corev1.Pod{pulledBeside("a", 6)}}},
+			start{path: pathCold, cause: causeNotPulled, note: "cold: node a has a placeholder, which has not pulled registry.example/notebook:1"}},
+		{"the kubelet tells that it was in time", "a", []look{{at(-60), nil}, {at(1), []*corev1.Pod{placeholderOn("a")}}, {at(7), []*corev1.Pod{pulledBeside("a", 2)}}}, start{path: pathCoexist}},
+		{"the pull was seen after the start, and no kubelet tells", "a", []look{{at(-60), []*corev1.Pod{placeholderOn("a")}}, {at(7), []*corev1.Pod{untold("a")}}},
+			start{path: pathCold, cause: causeNotPulled, note: "cold: node a has a placeholder, which has not pulled registry.example/notebook:1"}},
+		{"it had pulled before anybody looked", "a", []look{{at(9), []*corev1.Pod{untold("a")}}}, start{path: pathCoexist}},
 		{"the placeholder has another image", "a", []look{{at(-60), []*corev1.Pod{placeholderOn("a", "old")}}},
 			start{path: pathCold, cause: causeNotPulled, note: "cold: node a has a placeholder, which has not pulled registry.example/notebook:1"}},
 		{"the evicted placeholder was still pulling", "a", []look{{at(-60), []*corev1.Pod{placeholderOn("a")}}, {at(1), nil}},

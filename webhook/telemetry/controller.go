@@ -189,6 +189,10 @@ func (c *Controller) tell(pod *corev1.Pod) {
 	}
 	pool := place{pool: e.Pools().ForPod(pod.Labels, &pod.Spec).Pool, nodes: e.Facts().Nodes}
 	s := classify(pod, pool, at, c.history)
+	if s.path == pathCold && pool.pool != nil && pool.pool.Fit(&pod.Spec).Conflict {
+		s.cause, s.note = causeOwnNodes, "cold: its own node selection leaves out all nodes of pool "+pool.name()
+		pool = place{} // whose starts are not to look bad for it
+	}
 	seconds.WithLabelValues(pool.name(), s.path).Observe(s.took.Seconds())
 	starts.WithLabelValues(pool.name(), s.path, s.cause).Inc()
 	c.log.V(1).Info("Workspace started", "namespace", pod.Namespace, "name", pod.Name, "path", s.path, "cause", s.cause, "seconds", s.took.Seconds())
@@ -209,8 +213,14 @@ func strip(obj any) (any, error) {
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			CreationTimestamp: pod.CreationTimestamp, Labels: pod.Labels,
 		},
-		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, InitContainers: stripContainers(pod.Spec.InitContainers), Containers: stripContainers(pod.Spec.Containers)},
+		Spec: corev1.PodSpec{
+			NodeName: pod.Spec.NodeName, NodeSelector: pod.Spec.NodeSelector,
+			InitContainers: stripContainers(pod.Spec.InitContainers), Containers: stripContainers(pod.Spec.Containers),
+		},
 		Status: corev1.PodStatus{Conditions: pod.Status.Conditions, ContainerStatuses: pod.Status.ContainerStatuses},
+	}
+	if pod.Spec.Affinity != nil {
+		stripped.Spec.Affinity = &corev1.Affinity{NodeAffinity: pod.Spec.Affinity.NodeAffinity}
 	}
 	return stripped, nil
 }

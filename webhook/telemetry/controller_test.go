@@ -140,6 +140,19 @@ func TestAWarmStartMakesNoEvent(t *testing.T) {
 	}, placeholderOn("a", image))
 }
 
+// A Workspace that has chosen other nodes is no cold start of the pool, warm as that may be.
+func TestItsOwnNodes(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		pod := workspacePod("e")
+		pod.Spec.NodeSelector = map[string]string{config.NodePoolLabel: "other"}
+		r.brings(pod)
+		r.settles()
+		assert.InDelta(t, 1, testutil.ToFloat64(starts.WithLabelValues("", pathCold, causeOwnNodes)), 0)
+		assert.Equal(t, 1, testutil.CollectAndCount(starts))
+		assert.Equal(t, []string{"warmpool-start-w w ColdStart cold: its own node selection leaves out all nodes of pool cpu"}, r.events)
+	}, placeholderOn("a", image))
+}
+
 // The watch of placeholders may be a little behind that of Workspaces.
 func TestThePlaceholderIsSeenLate(t *testing.T) {
 	inBubble(t, func(r *rig) {

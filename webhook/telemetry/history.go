@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,17 +22,17 @@ const remembered = 30 * time.Minute
 // stay is the time of one placeholder pod on a node.
 type stay struct {
 	pod    types.UID
-	images []string  // keys of the labels of the images that it has pulled there, sorted
-	since  time.Time // zero when it was there at the first look
-	until  time.Time // zero while it is there
+	images map[string]time.Time // when it had pulled an image there, by the key of the image's label
+	since  time.Time            // zero when it was there at the first look
+	until  time.Time            // zero while it is there
 }
 
 func (s *stay) left() bool { return !s.until.IsZero() }
 
-// has tells whether the placeholder had pulled the image.
-func (s *stay) has(image string) bool {
-	_, found := slices.BinarySearch(s.images, prepull.ImageLabel(image))
-	return found
+// has tells whether the placeholder had pulled the image at the time.
+func (s *stay) has(image string, at time.Time) bool {
+	pulled, found := s.images[prepull.ImageLabel(image)]
+	return found && !pulled.After(at)
 }
 
 // history is which placeholders were on which node.
@@ -76,7 +77,10 @@ func (h *history) arrive(pod *corev1.Pod, now time.Time) {
 			stays[i].since = now
 		}
 	}
-	stays[i].images, stays[i].until = imageLabels(pod), time.Time{}
+	if !h.looked {
+		now = time.Time{} // nobody knows since when
+	}
+	stays[i].images, stays[i].until = pulls(pod, stays[i].images, now), time.Time{}
 	h.byNode[pod.Spec.NodeName] = stays
 }
 
@@ -110,7 +114,7 @@ func (h *history) with(image string, at time.Time) []string {
 	defer h.mu.Unlock()
 	var nodes []string
 	for node, stays := range h.byNode {
-		if slices.ContainsFunc(stays, func(s stay) bool { return s.has(image) && !s.since.After(at) && (!s.left() || s.until.After(at)) }) {
+		if slices.ContainsFunc(stays, func(s stay) bool { return s.has(image, at) && !s.since.After(at) && (!s.left() || s.until.After(at)) }) {
 			nodes = append(nodes, node)
 		}
 	}
@@ -118,13 +122,35 @@ func (h *history) with(image string, at time.Time) []string {
 	return nodes
 }
 
-func imageLabels(pod *corev1.Pod) []string {
-	var keys []string
+// pulls are the times of a placeholder's images: those known before, else when the container that pulled it has ended by
+// the kubelet's clock, else now, which may be a little late.
+func pulls(pod *corev1.Pod, known map[string]time.Time, now time.Time) map[string]time.Time {
+	images := map[string]time.Time{}
 	for key, value := range pod.Labels {
-		if strings.HasPrefix(key, prepull.ImageLabelPrefix) && value == "true" {
-			keys = append(keys, key)
+		if !strings.HasPrefix(key, prepull.ImageLabelPrefix) || value != "true" {
+			continue
+		}
+		at, before := known[key]
+		if !before {
+			at = cmp.Or(pulledAt(pod, key), now)
+		}
+		images[key] = at
+	}
+	return images
+}
+
+// pulledAt is zero where no container tells.
+func pulledAt(pod *corev1.Pod, label string) time.Time {
+	for i := range pod.Spec.InitContainers {
+		container := &pod.Spec.InitContainers[i]
+		if prepull.ImageLabel(container.Image) != label {
+			continue
+		}
+		for j := range pod.Status.InitContainerStatuses {
+			if s := &pod.Status.InitContainerStatuses[j]; s.Name == container.Name && s.State.Terminated != nil {
+				return s.State.Terminated.FinishedAt.Time
+			}
 		}
 	}
-	slices.Sort(keys)
-	return keys
+	return time.Time{}
 }

@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -32,9 +31,10 @@ const fieldManager = "warmpool-cabundle"
 
 // caBundle keeps caBundle of the webhook configurations equal to the CA in the Secret.
 type caBundle struct {
-	configurations
-	secret types.NamespacedName
-	writer client.Client
+	registrations []registration
+	secrets       client.Reader
+	secret        types.NamespacedName
+	writer        client.Client
 
 	// trusted is the CA that all webhook configurations have been seen to hold.
 	trusted atomic.Pointer[x509.Certificate]
@@ -42,13 +42,14 @@ type caBundle struct {
 
 // addCABundle adds the reconciler to the manager. The pointer returned holds the
 // CA that caBundle trusts; nil until then.
-func addCABundle(mgr manager.Manager, c configurations, opts Options, objects cache.Cache, log logr.Logger) (*atomic.Pointer[x509.Certificate], error) {
+func addCABundle(mgr manager.Manager, registrations []registration, opts Options, objects *objects, log logr.Logger) (*atomic.Pointer[x509.Certificate], error) {
 	r := &caBundle{
-		configurations: c,
-		secret:         types.NamespacedName{Namespace: opts.Namespace, Name: opts.SecretName},
-		writer:         mgr.GetClient(),
+		registrations: registrations,
+		secrets:       objects.placeholders,
+		secret:        types.NamespacedName{Namespace: opts.Namespace, Name: opts.SecretName},
+		writer:        mgr.GetClient(),
 	}
-	// One key for all three objects: bursts coalesce and writes do not overlap.
+	// One key for all objects: bursts coalesce and writes do not overlap.
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: r.secret}}
 	})
@@ -56,9 +57,10 @@ func addCABundle(mgr manager.Manager, c configurations, opts Options, objects ca
 		Named("ca-bundle").
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
 		WithLogConstructor(func(*reconcile.Request) logr.Logger { return log }).
-		WatchesRawSource(source.Kind[client.Object](objects, &corev1.Secret{}, enqueue)).
-		WatchesRawSource(source.Kind[client.Object](objects, &admissionv1.MutatingWebhookConfiguration{}, enqueue)).
-		WatchesRawSource(source.Kind[client.Object](objects, &admissionv1.ValidatingWebhookConfiguration{}, enqueue)).
+		WatchesRawSource(source.Kind[client.Object](objects.placeholders, &corev1.Secret{}, enqueue)).
+		WatchesRawSource(source.Kind[client.Object](objects.placeholders, &admissionv1.MutatingWebhookConfiguration{}, enqueue)).
+		WatchesRawSource(source.Kind[client.Object](objects.placeholders, &admissionv1.ValidatingWebhookConfiguration{}, enqueue)).
+		WatchesRawSource(source.Kind[client.Object](objects.pods, &admissionv1.MutatingWebhookConfiguration{}, enqueue)).
 		Complete(r)
 }
 
@@ -66,7 +68,7 @@ func addCABundle(mgr manager.Manager, c configurations, opts Options, objects ca
 // the authority makes one, and the watch on its Secret comes back here.
 func (r *caBundle) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	var secret corev1.Secret
-	if err := r.reader.Get(ctx, r.secret, &secret); err != nil {
+	if err := r.secrets.Get(ctx, r.secret, &secret); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	now := time.Now()
@@ -95,15 +97,15 @@ func (r *caBundle) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	return reconcile.Result{RequeueAfter: max(expiry.Sub(now), 0) + time.Second}, nil
 }
 
-// existing returns those of the two webhook configurations that exist. One that
-// does not exist calls nobody, and so needs to trust nobody.
+// existing returns those of the webhook configurations that exist. One that does
+// not exist calls nobody, and so needs to trust nobody.
 func (r *caBundle) existing(ctx context.Context) ([]client.Object, error) {
-	both, err := r.get(ctx)
+	all, err := read(ctx, r.registrations)
 	if err != nil {
 		return nil, err
 	}
 	var found []client.Object
-	for _, configuration := range both {
+	for _, configuration := range all {
 		if configuration.object != nil {
 			found = append(found, configuration.object)
 		}

@@ -38,9 +38,11 @@ func (p *patches) reconciler(objects ...client.Object) *caBundle {
 			return c.Patch(ctx, object, patch, opts...)
 		},
 	}).Build()
-	name := client.ObjectKey{Name: "warmpool"}
 	secret := types.NamespacedName{Namespace: "warmpool-system", Name: "warmpool-ca"}
-	return &caBundle{configurations: configurations{reader: c, mutating: name, validating: name}, secret: secret, writer: c}
+	return &caBundle{registrations: []registration{
+		{reader: c, kind: mutatingKind, name: "warmpool"}, {reader: c, kind: validatingKind, name: "warmpool"},
+		{reader: c, kind: mutatingKind, name: "warmpool-pods"},
+	}, secrets: c, secret: secret, writer: c}
 }
 
 // fixture returns a Secret with a valid CA and two configurations without caBundle.

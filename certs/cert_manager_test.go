@@ -120,7 +120,7 @@ func startCertManager(t *testing.T) *certManager {
 	require.NoError(t, cluster.Apply(t.Context(), append(certManagerCRDs(t), local...)...))
 
 	m := &certManager{cluster: cluster, objects: objects, dir: t.TempDir(), install: &install{admin: c, Options: Options{
-		Namespace: "warmpool-system", MutatingConfiguration: "warmpool", ValidatingConfiguration: "warmpool",
+		Namespace: "warmpool-system", MutatingConfiguration: "warmpool", ValidatingConfiguration: "warmpool", PodsConfiguration: "warmpool-pods",
 	}}}
 	m.certificate = m.mounted(t)
 	life := time.Until(now) // newCA counts from a fixed day
@@ -258,6 +258,7 @@ func (m *certManager) checkRights(t *testing.T) {
 	t.Helper()
 	for _, forbidden := range [][]string{
 		{"patch", "mutatingwebhookconfigurations/warmpool"},
+		{"patch", "mutatingwebhookconfigurations/warmpool-pods"},
 		{"patch", "validatingwebhookconfigurations/warmpool"},
 		{"create", "secrets"},
 		{"get", "secrets"},

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
@@ -32,9 +31,14 @@ type Options struct {
 	// ModeFiles and ModeCertManager, not used by ModeEmbedded.
 	Dir string
 	// MutatingConfiguration and ValidatingConfiguration are the names of the
-	// webhook configurations whose caBundle is checked, and kept in ModeEmbedded;
-	// default "warmpool" for both.
+	// webhook configurations of placeholders, whose caBundle is checked, and kept
+	// in ModeEmbedded; default "warmpool" for both.
 	MutatingConfiguration, ValidatingConfiguration string
+	// PodsConfiguration is that of the webhook of pods; default "warmpool-pods".
+	PodsConfiguration string
+	// PodsOptional says that the webhook of pods need not be there: others place
+	// them. Where it is, its caBundle is kept all the same.
+	PodsOptional bool
 
 	// The fields below are used by ModeEmbedded only.
 
@@ -67,6 +71,7 @@ func New(opts Options) (*Certs, error) {
 	opts.Mode = cmp.Or(opts.Mode, ModeEmbedded)
 	opts.MutatingConfiguration = cmp.Or(opts.MutatingConfiguration, "warmpool")
 	opts.ValidatingConfiguration = cmp.Or(opts.ValidatingConfiguration, "warmpool")
+	opts.PodsConfiguration = cmp.Or(opts.PodsConfiguration, "warmpool-pods")
 	switch opts.Mode {
 	case ModeCertManager, ModeFiles:
 		if opts.Dir == "" {
@@ -104,7 +109,7 @@ func (c *Certs) SetupWithManager(mgr manager.Manager) error {
 	}
 	if c.embedded != nil {
 		log := mgr.GetLogger().WithName("certs")
-		trusted, err := addCABundle(mgr, c.configurations(), c.opts, c.objects, log)
+		trusted, err := addCABundle(mgr, c.registrations(), c.opts, c.objects, log)
 		if err != nil {
 			return fmt.Errorf("setting up the caBundle of the webhook configurations: %w", err)
 		}
@@ -116,10 +121,11 @@ func (c *Certs) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
-func (c *Certs) configurations() configurations {
-	return configurations{
-		reader:     c.objects,
-		mutating:   client.ObjectKey{Name: c.opts.MutatingConfiguration},
-		validating: client.ObjectKey{Name: c.opts.ValidatingConfiguration},
+// registrations are our webhook configurations.
+func (c *Certs) registrations() []registration {
+	return []registration{
+		{reader: c.objects.placeholders, kind: mutatingKind, name: c.opts.MutatingConfiguration},
+		{reader: c.objects.placeholders, kind: validatingKind, name: c.opts.ValidatingConfiguration},
+		{reader: c.objects.pods, kind: mutatingKind, name: c.opts.PodsConfiguration, optional: c.opts.PodsOptional},
 	}
 }

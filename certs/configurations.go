@@ -2,6 +2,7 @@ package certs
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -14,34 +15,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// configurations reads our two webhook configurations from a cache.
-type configurations struct {
-	reader               client.Reader
-	mutating, validating client.ObjectKey
-}
+const (
+	mutatingKind   = "MutatingWebhookConfiguration"
+	validatingKind = "ValidatingWebhookConfiguration"
+)
 
-// configuration is one of them. object is nil when it does not exist.
-type configuration struct {
+// registration is one of our webhook configurations, and the cache that it is read from.
+type registration struct {
+	reader     client.Reader
 	kind, name string
-	object     client.Object
+	// optional ones need neither exist nor be trusted for warmpool to be ready.
+	optional bool
 }
 
-// get returns both, the mutating one first.
-func (c configurations) get(ctx context.Context) ([]configuration, error) {
-	both := []configuration{
-		{"MutatingWebhookConfiguration", c.mutating.Name, &admissionv1.MutatingWebhookConfiguration{}},
-		{"ValidatingWebhookConfiguration", c.validating.Name, &admissionv1.ValidatingWebhookConfiguration{}},
-	}
-	for i := range both {
-		err := c.reader.Get(ctx, client.ObjectKey{Name: both[i].name}, both[i].object)
+// configuration is what there is of it. object is nil when it does not exist.
+type configuration struct {
+	registration
+	object client.Object
+}
+
+// read returns all of them, in their order.
+func read(ctx context.Context, registrations []registration) ([]configuration, error) {
+	all := make([]configuration, 0, len(registrations))
+	for _, r := range registrations {
+		c := configuration{registration: r, object: &admissionv1.MutatingWebhookConfiguration{}}
+		if r.kind == validatingKind {
+			c.object = &admissionv1.ValidatingWebhookConfiguration{}
+		}
+		err := r.reader.Get(ctx, client.ObjectKey{Name: r.name}, c.object)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
 		if err != nil {
-			both[i].object = nil
+			c.object = nil
 		}
+		all = append(all, c)
 	}
-	return both, nil
+	return all, nil
 }
 
 // clientConfigs returns how the API server reaches each webhook of a configuration.
@@ -60,15 +70,16 @@ func clientConfigs(configuration client.Object) []admissionv1.WebhookClientConfi
 	return configs
 }
 
-// objects is a cache of its own: the manager's may hold other Secrets, and this
-// one needs rights to three objects only.
+// objects are caches of their own: the manager's may hold other Secrets, and these
+// need rights to four objects only. They are two, because a cache selects one
+// object of a kind by its name.
 type objects struct {
-	cache.Cache
-	informers []cache.Informer // of the webhook configurations
-	forbidden atomic.Bool      // whether a list or watch was
+	placeholders, pods cache.Cache
+	informers          []cache.Informer // of the webhook configurations
+	forbidden          atomic.Bool      // whether a list or watch was
 }
 
-// newObjects adds the cache to the manager. It holds the webhook configurations
+// newObjects adds the caches to the manager. They hold the webhook configurations
 // and, in ModeEmbedded, the Secret.
 func newObjects(mgr manager.Manager, opts Options) (*objects, error) {
 	o := &objects{}
@@ -83,8 +94,15 @@ func newObjects(mgr manager.Manager, opts Options) (*objects, error) {
 			opts.Namespace: {FieldSelector: named(opts.SecretName)},
 		}}
 	}
-	var err error
-	o.Cache, err = cache.New(mgr.GetConfig(), cache.Options{
+	var placeholders, pods error
+	o.placeholders, placeholders = o.watch(mgr, byObject, mutating, validating)
+	o.pods, pods = o.watch(mgr, map[client.Object]cache.ByObject{mutating: {Field: named(opts.PodsConfiguration)}}, mutating)
+	return o, errors.Join(placeholders, pods)
+}
+
+// watch makes one of the caches. The configurations are those among its objects.
+func (o *objects) watch(mgr manager.Manager, byObject map[client.Object]cache.ByObject, configurations ...client.Object) (cache.Cache, error) {
+	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(),
 		Scheme:     mgr.GetScheme(),
 		Mapper:     mgr.GetRESTMapper(),
@@ -99,19 +117,22 @@ func newObjects(mgr manager.Manager, opts Options) (*objects, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, object := range []client.Object{mutating, validating} {
-		informer, err := o.GetInformer(context.Background(), object, cache.BlockUntilSynced(false))
+	for _, object := range configurations {
+		informer, err := c.GetInformer(context.Background(), object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, err
 		}
 		o.informers = append(o.informers, informer)
 	}
-	return o, mgr.Add(o)
+	return c, mgr.Add(everywhere{c})
 }
 
-// NeedLeaderElection returns false. A cache with options by object does not say so
-// itself, and would not start on replicas that do not lead.
-func (o *objects) NeedLeaderElection() bool { return false }
+// everywhere is a cache that every replica needs. A cache with options by object
+// does not say so itself, and would not start on replicas that do not lead.
+type everywhere struct{ cache.Cache }
+
+// NeedLeaderElection returns false.
+func (everywhere) NeedLeaderElection() bool { return false }
 
 // synced says whether the webhook configurations, if they exist, have been read.
 func (o *objects) synced() bool {

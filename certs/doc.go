@@ -10,8 +10,8 @@
 //     (cert-manager's DynamicAuthority);
 //   - every replica signs a serving certificate for itself, in memory
 //     (cert-manager's DynamicSource);
-//   - every replica keeps caBundle of the two webhook configurations equal to
-//     the CA, and for a while to the one before it.
+//   - every replica keeps caBundle of our webhook configurations equal to the
+//     CA, and for a while to the one before it.
 //
 // A certificate is served only when the API servers can verify it: at the first
 // start not before caBundle is written, so that "ready" means trusted, and after
@@ -23,7 +23,7 @@
 // expires; to distrust a leaked one, delete the Secret again a minute later.
 //
 // In every mode [Certs.Ready] is a readiness check that does what an API server
-// does: it verifies the certificate that is served under caBundle of both webhook
+// does: it verifies the certificate that is served under caBundle of our webhook
 // configurations. The metric warmpool_certificate_expiry_timestamp_seconds tells
 // when that certificate expires.
 //
@@ -38,7 +38,10 @@
 //
 //	ClusterRole
 //	  apiGroups: [admissionregistration.k8s.io]
-//	  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+//	  resources: [mutatingwebhookconfigurations]
+//	  resourceNames: [warmpool, warmpool-pods]
+//	    verbs: [list, watch]
+//	  resources: [validatingwebhookconfigurations]
 //	  resourceNames: [warmpool]
 //	    verbs: [list, watch]
 //
@@ -50,7 +53,10 @@
 //	    verbs: [list, watch, update]
 //	ClusterRole
 //	  apiGroups: [admissionregistration.k8s.io]
-//	  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+//	  resources: [mutatingwebhookconfigurations]
+//	  resourceNames: [warmpool, warmpool-pods]
+//	    verbs: [patch]
+//	  resources: [validatingwebhookconfigurations]
 //	  resourceNames: [warmpool]
 //	    verbs: [patch]
 package certs

@@ -55,7 +55,7 @@ func newInstall(t *testing.T, admin *rest.Config, namespace string) *install {
 	account := "system:serviceaccount:" + namespace + ":warmpool"
 	user.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"system:authenticated"}}
 	i := &install{admin: c, user: user, log: logr.Discard(), Options: Options{
-		Namespace: namespace, MutatingConfiguration: configuration, ValidatingConfiguration: configuration,
+		Namespace: namespace, MutatingConfiguration: configuration, ValidatingConfiguration: configuration, PodsConfiguration: configuration + "-pods",
 	}}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: account}}
 	meta := metav1.ObjectMeta{Name: configuration, Namespace: namespace}
@@ -72,7 +72,7 @@ func newInstall(t *testing.T, admin *rest.Config, namespace string) *install {
 		&rbacv1.ClusterRole{ObjectMeta: clusterMeta, Rules: []rbacv1.PolicyRule{{
 			APIGroups:     []string{"admissionregistration.k8s.io"},
 			Resources:     []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
-			ResourceNames: []string{configuration}, Verbs: []string{"list", "watch", "patch"},
+			ResourceNames: []string{configuration, configuration + "-pods"}, Verbs: []string{"list", "watch", "patch"},
 		}}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: clusterMeta, Subjects: subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: configuration}},
@@ -95,7 +95,17 @@ webhooks:
   rules: [{operations: [CREATE], apiGroups: [none.warmpool.sh], apiVersions: [v1], resources: [nones]}]
   sideEffects: None
   admissionReviewVersions: [v1]
-- {<<: *webhook, name: pods.warmpool.sh}
+- {<<: *webhook, name: others.warmpool.sh}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: NAME-pods}
+webhooks:
+- name: pods.warmpool.sh
+  clientConfig: {service: {namespace: NAMESPACE, name: warmpool-webhook, path: /x}}
+  rules: [{operations: [CREATE], apiGroups: [none.warmpool.sh], apiVersions: [v1], resources: [nones]}]
+  sideEffects: None
+  admissionReviewVersions: [v1]
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -120,23 +130,25 @@ func (i *install) applyConfigurations(t *testing.T) {
 }
 
 func (i *install) configurations(ctx context.Context) ([]client.Object, error) {
-	name := client.ObjectKey{Name: i.MutatingConfiguration}
-	objects := []client.Object{&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}}
-	for _, object := range objects {
-		if err := i.admin.Get(ctx, name, object); err != nil {
+	objects := []client.Object{&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}}
+	for n, name := range []string{i.MutatingConfiguration, i.ValidatingConfiguration, i.PodsConfiguration} {
+		if err := i.admin.Get(ctx, client.ObjectKey{Name: name}, objects[n]); err != nil {
 			return nil, err
 		}
 	}
 	return objects, nil
 }
 
-// bundle returns the caBundle that all three webhooks hold, or an error when they differ.
+// bundle returns the caBundle that all webhooks hold, or an error when they differ.
 func (i *install) bundle(ctx context.Context) ([]byte, error) {
 	objects, err := i.configurations(ctx)
 	if err != nil {
 		return nil, err
 	}
-	webhooks := append(clientConfigs(objects[0]), clientConfigs(objects[1])...)
+	var webhooks []admissionv1.WebhookClientConfig
+	for _, object := range objects {
+		webhooks = append(webhooks, clientConfigs(object)...)
+	}
 	for _, webhook := range webhooks {
 		if !bytes.Equal(webhook.CABundle, webhooks[0].CABundle) {
 			return nil, fmt.Errorf("the webhooks hold different bundles")

@@ -51,11 +51,14 @@ func (c *Certs) acceptable(ctx context.Context, now time.Time) error {
 	if c.objects == nil || !c.objects.synced() {
 		return c.unread()
 	}
-	both, err := c.configurations().get(ctx)
+	all, err := read(ctx, c.registrations())
 	if err != nil {
 		return fmt.Errorf("read the webhook configurations: %w", err)
 	}
-	for _, configuration := range both {
+	for _, configuration := range all {
+		if configuration.optional {
+			continue
+		}
 		if configuration.object == nil {
 			return fmt.Errorf("the %s %s does not exist: apply the manifests", configuration.kind, configuration.name)
 		}

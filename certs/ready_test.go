@@ -101,7 +101,7 @@ func TestReady(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := readyCerts(t, ModeFiles, test.served, service, test.webhook)
+			c := readyCerts(t, ModeFiles, test.served, service, test.webhook, service)
 			err := c.acceptable(t.Context(), now.Add(test.at))
 			if test.want == "" {
 				assert.NoError(t, err)
@@ -112,21 +112,22 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// readyCerts serves a certificate where there is a mutating webhook and then a validating one.
+// readyCerts serves a certificate where there is a mutating webhook, then a validating one, then that of pods.
 func readyCerts(t *testing.T, mode Mode, served *tls.Certificate, webhooks ...admissionv1.WebhookClientConfig) *Certs {
 	t.Helper()
 	c, err := New(Options{Mode: mode, Namespace: "warmpool-system", Dir: "x"})
 	require.NoError(t, err)
-	meta := metav1.ObjectMeta{Name: "warmpool"}
 	builder := fake.NewClientBuilder()
 	for n, webhook := range webhooks {
-		if n == 0 {
-			builder.WithObjects(&admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.MutatingWebhook{{ClientConfig: webhook}}})
-		} else {
+		meta := metav1.ObjectMeta{Name: []string{"warmpool", "warmpool", "warmpool-pods"}[n]}
+		if n == 1 {
 			builder.WithObjects(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.ValidatingWebhook{{ClientConfig: webhook}}})
+		} else {
+			builder.WithObjects(&admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.MutatingWebhook{{ClientConfig: webhook}}})
 		}
 	}
-	c.source, c.objects = fixed{served}, &objects{Cache: filled{client: builder.Build()}}
+	all := filled{client: builder.Build()}
+	c.source, c.objects = fixed{served}, &objects{placeholders: all, pods: all}
 	return c
 }
 
@@ -150,6 +151,22 @@ func TestReadySaysWhatToDo(t *testing.T) {
 	assert.NoError(t, c.acceptable(t.Context(), now), "who brings files and gives no right answers for caBundle")
 	c.opts.Mode = ModeCertManager
 	assert.ErrorContains(t, c.acceptable(t.Context(), now), "the right to list and watch")
+}
+
+// Who has pods placed otherwise needs no webhook of pods, whatever its caBundle is.
+func TestReadyWithoutWebhookOfPods(t *testing.T) {
+	t.Parallel()
+	served, root := chain(t)
+	trusts := admissionv1.WebhookClientConfig{CABundle: root, Service: &admissionv1.ServiceReference{Namespace: "warmpool-system", Name: "warmpool-webhook"}}
+	for fault, webhooks := range map[string][]admissionv1.WebhookClientConfig{
+		"the MutatingWebhookConfiguration warmpool-pods does not exist":                             {trusts, trusts},
+		"the MutatingWebhookConfiguration warmpool-pods does not trust the serving certificate: it": {trusts, trusts, {}},
+	} {
+		c := readyCerts(t, ModeFiles, served, webhooks...)
+		require.ErrorContains(t, c.acceptable(t.Context(), now), fault)
+		c.opts.PodsOptional = true
+		assert.NoError(t, c.acceptable(t.Context(), now))
+	}
 }
 
 func TestExpiryMetric(t *testing.T) {

@@ -39,7 +39,7 @@ func newShipped(t *testing.T, cluster *controlplane.ControlPlane) *install {
 		return o.GetKind() != "Deployment"
 	}), "apply", "-f", "-")
 	return &install{admin: c, user: user, Options: Options{
-		Namespace: "warmpool-system", MutatingConfiguration: "warmpool", ValidatingConfiguration: "warmpool",
+		Namespace: "warmpool-system", MutatingConfiguration: "warmpool", ValidatingConfiguration: "warmpool", PodsConfiguration: "warmpool-pods",
 	}}
 }
 
@@ -147,10 +147,9 @@ func (i *install) checkOwnership(t *testing.T) {
 	objects, err := i.configurations(t.Context())
 	require.NoError(t, err)
 	for n, want := range []string{
-		`{"f:webhooks": {
-			"k:{\"name\":\"placeholders.warmpool.sh\"}": {"f:clientConfig": {"f:caBundle": {}}},
-			"k:{\"name\":\"pods.warmpool.sh\"}": {"f:clientConfig": {"f:caBundle": {}}}}}`,
 		`{"f:webhooks": {"k:{\"name\":\"placeholders.warmpool.sh\"}": {"f:clientConfig": {"f:caBundle": {}}}}}`,
+		`{"f:webhooks": {"k:{\"name\":\"placeholders.warmpool.sh\"}": {"f:clientConfig": {"f:caBundle": {}}}}}`,
+		`{"f:webhooks": {"k:{\"name\":\"pods.warmpool.sh\"}": {"f:clientConfig": {"f:caBundle": {}}}}}`,
 	} {
 		owned := map[string]json.RawMessage{}
 		for _, entry := range objects[n].GetManagedFields() {

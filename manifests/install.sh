@@ -42,6 +42,7 @@ deploy() {
 		  patch: |
 		    - {op: replace, path: /spec/template/spec/containers/0/image, value: "$2"}
 	EOF
+	split_webhooks
 	there=$(k get namespaces -l "app.kubernetes.io/part-of!=warmpool" -o name)
 	# What others have changed by hand comes back to what the manifests say. caBundle and replicas are not in them.
 	# Placeholders cannot be changed while warmpool is down, which this may be what mends.
@@ -52,6 +53,18 @@ deploy() {
 		fi
 	done
 	ready
+}
+
+# split_webhooks gives the webhook of pods a configuration of its own before it goes from that of placeholders, where it was
+# in earlier versions: with its caBundle, so that every pod is placed meanwhile.
+split_webhooks() {
+	local webhooks
+	webhooks=$(k get mutatingwebhookconfiguration warmpool --ignore-not-found -o jsonpath='{.webhooks[*].name}')
+	[[ $webhooks == "pods.warmpool.sh placeholders.warmpool.sh" ]] || return 0
+	[[ -z $(k get mutatingwebhookconfiguration warmpool-pods --ignore-not-found -o name) ]] || return 0
+	k get mutatingwebhookconfiguration warmpool -o json | k patch --local -f - --type=json -o json -p '[
+		{"op": "replace", "path": "/metadata", "value": {"name": "warmpool-pods", "labels": {"app.kubernetes.io/part-of": "warmpool"}}},
+		{"op": "remove", "path": "/webhooks/1"}]' | k create -f -
 }
 
 apply() { k apply --server-side --force-conflicts -f "$dir/all.yaml"; }
@@ -70,7 +83,7 @@ undeploy() {
 		- {target: {kind: Namespace}, patch: "{$patch: delete, kind: any, metadata: {name: any}}"}
 		- {target: {kind: PriorityClass}, patch: "{$patch: delete, kind: any, metadata: {name: any}}"}
 	EOF
-	remove mutatingwebhookconfiguration,validatingwebhookconfiguration warmpool || failed=1
+	remove mutatingwebhookconfiguration,validatingwebhookconfiguration -l "$ours" || failed=1
 	remove --cascade=foreground -f "$dir/all.yaml" || failed=1
 	remove_class || failed=1
 	for namespace in $(k get namespaces -l "$ours" -o jsonpath='{.items[*].metadata.name}'); do

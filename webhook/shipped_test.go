@@ -94,18 +94,20 @@ func TestShippedWebhookConfigurations(t *testing.T) {
 	shipped := render(t, "../manifests/overlays/embedded")
 	mutating := find[admissionregistrationv1.MutatingWebhookConfiguration](t, shipped, "MutatingWebhookConfiguration", "warmpool").Webhooks
 	validating := find[admissionregistrationv1.ValidatingWebhookConfiguration](t, shipped, "ValidatingWebhookConfiguration", "warmpool").Webhooks
-	require.Len(t, mutating, 2)
+	pods := find[admissionregistrationv1.MutatingWebhookConfiguration](t, shipped, "MutatingWebhookConfiguration", "warmpool-pods").Webhooks
+	require.Len(t, mutating, 1)
 	require.Len(t, validating, 1)
+	require.Len(t, pods, 1)
 
-	assert.Equal(t, webhook.PodsPath, *mutating[0].ClientConfig.Service.Path)
-	assert.Equal(t, webhook.MutatePlaceholdersPath, *mutating[1].ClientConfig.Service.Path)
+	assert.Equal(t, webhook.PodsPath, *pods[0].ClientConfig.Service.Path)
+	assert.Equal(t, webhook.MutatePlaceholdersPath, *mutating[0].ClientConfig.Service.Path)
 	assert.Equal(t, webhook.ValidatePlaceholdersPath, *validating[0].ClientConfig.Service.Path)
-	assert.Equal(t, admissionregistrationv1.Ignore, *mutating[0].FailurePolicy, "a pod is never kept out")
-	assert.Equal(t, mutating[0].NamespaceSelector, mutating[1].NamespaceSelector)
+	assert.Equal(t, admissionregistrationv1.Ignore, *pods[0].FailurePolicy, "a pod is never kept out")
+	assert.Equal(t, pods[0].NamespaceSelector, mutating[0].NamespaceSelector)
 	assert.Equal(t, mutating[0].NamespaceSelector, validating[0].NamespaceSelector)
 	assert.Equal(t, []string{"kube-system", "warmpool-system"}, mutating[0].NamespaceSelector.MatchExpressions[0].Values)
-	assert.Equal(t, mutating[1].MatchConditions, validating[0].MatchConditions)
-	assert.Equal(t, mutating[1].Rules, validating[0].Rules)
+	assert.Equal(t, mutating[0].MatchConditions, validating[0].MatchConditions)
+	assert.Equal(t, mutating[0].Rules, validating[0].Rules)
 	assert.NotContains(t, yamlOf(t, "../manifests/overlays/embedded"), "caBundle")
 }
 

@@ -25,8 +25,11 @@ import (
 	"warmpool.sh/webhook/policy"
 )
 
-// webhooksName is that of both webhook configurations that warmpool ships.
-const webhooksName = "warmpool"
+// Names of the webhook configurations that warmpool ships: both of placeholders, and that of pods.
+const (
+	webhooksName    = "warmpool"
+	podsWebhookName = "warmpool-pods"
+)
 
 // audited is what an audit judges and what is to be said about it.
 type audited struct {
@@ -144,7 +147,9 @@ func readAround(ctx context.Context, reading *live.Reading, found *audited) erro
 	if err != nil {
 		return err
 	}
-	found.facts.Around = reading.Around(ctx, found.facts, live.Scope{Workspaces: selector, IsPlaceholder: evaluator.IsPlaceholder, Webhooks: webhooksName})
+	found.facts.Around = reading.Around(ctx, found.facts, live.Scope{
+		Workspaces: selector, IsPlaceholder: evaluator.IsPlaceholder, Webhooks: webhooksName, PodsWebhook: podsWebhookName,
+	})
 	return nil
 }
 

@@ -181,7 +181,7 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 	images := imagesync.New(mgr, evaluators.Current, recorder)
 	warm := warmth.New(mgr, evaluators.Current)
 	audits := auditing.New(mgr, evaluators.Current, recorder, auditing.Options{
-		Webhooks: webhooksName, Configuration: client.ObjectKey{Namespace: o.certs.Namespace, Name: configMapName},
+		Webhooks: webhooksName, PodsWebhook: podsWebhookName, Configuration: client.ObjectKey{Namespace: o.certs.Namespace, Name: configMapName},
 	})
 	starts := telemetry.New(mgr, evaluators.Current, recorder)
 	evaluators.Changed = []func(){images.Changed, warm.Changed, audits.Changed, starts.Changed}

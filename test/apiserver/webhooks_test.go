@@ -16,12 +16,12 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	require.Eventually(t, condition, limit, step, what)
 }
 
-// both are warmpool's webhook configurations.
+// both are warmpool's webhook configurations of placeholders.
 func both() []client.Object {
 	return []client.Object{&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}}
 }
 
-// without takes warmpool's webhook configurations away until the test ends, or restore is called.
+// without takes webhook configurations of placeholders away until the test ends, or restore is called.
 func without(t *testing.T, configurations ...client.Object) (restore func()) {
 	t.Helper()
 	u := newUser(t)
@@ -67,7 +67,7 @@ func asShipped(object client.Object) client.Object {
 	return object
 }
 
-// mutated tells whether both webhooks of the mutating configuration answer.
+// mutated tells whether both mutating webhooks answer.
 func (u *user) mutated(ctx context.Context, t *testing.T) bool {
 	t.Helper()
 	pod, err := u.CoreV1().Pods("default").Create(ctx, workspacePod("cpu-a"), dryRun)

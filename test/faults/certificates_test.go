@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -51,8 +52,8 @@ func (c *cluster) bundle(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	first := mutating.Webhooks[0].ClientConfig.CABundle
-	for _, w := range mutating.Webhooks {
+	first := validating.Webhooks[0].ClientConfig.CABundle
+	for _, w := range slices.Concat(mutating[0].Webhooks, mutating[1].Webhooks) {
 		if !bytes.Equal(w.ClientConfig.CABundle, first) {
 			return nil, errors.New("the webhooks have different bundles")
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -151,11 +150,12 @@ func (c *cluster) leader(t *testing.T) *install.Warmpool {
 	return found
 }
 
-// configurations are warmpool's two, as they are now.
-func (c *cluster) configurations(ctx context.Context) (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration, error) {
-	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
+// configurations are warmpool's, as they are now: that of pods first.
+func (c *cluster) configurations(ctx context.Context) ([]*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration, error) {
+	pods, placeholders, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
 	key := client.ObjectKey{Name: "warmpool"}
-	return mutating, validating, errors.Join(c.admin.Get(ctx, key, mutating), c.admin.Get(ctx, key, validating))
+	return []*admissionv1.MutatingWebhookConfiguration{pods, placeholders}, validating,
+		errors.Join(c.admin.Get(ctx, client.ObjectKey{Name: "warmpool-pods"}, pods), c.admin.Get(ctx, key, placeholders), c.admin.Get(ctx, key, validating))
 }
 
 // setBundle writes caBundle of all webhooks, as somebody who is not warmpool.
@@ -166,13 +166,17 @@ func (c *cluster) setBundle(t *testing.T, bundle []byte) {
 		if err != nil {
 			return err
 		}
-		for i := range mutating.Webhooks {
-			mutating.Webhooks[i].ClientConfig.CABundle = bundle
+		var failures []error
+		for _, configuration := range mutating {
+			for i := range configuration.Webhooks {
+				configuration.Webhooks[i].ClientConfig.CABundle = bundle
+			}
+			failures = append(failures, c.admin.Update(t.Context(), configuration))
 		}
 		for i := range validating.Webhooks {
 			validating.Webhooks[i].ClientConfig.CABundle = bundle
 		}
-		return errors.Join(c.admin.Update(t.Context(), mutating), c.admin.Update(t.Context(), validating))
+		return errors.Join(append(failures, c.admin.Update(t.Context(), validating))...)
 	})
 }
 
@@ -184,11 +188,8 @@ func (c *cluster) failClosed(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if mutating.Webhooks[0].Name != "pods.warmpool.sh" {
-			return fmt.Errorf("the first webhook is %s", mutating.Webhooks[0].Name)
-		}
-		mutating.Webhooks[0].FailurePolicy = new(admissionv1.Fail)
-		return c.admin.Update(t.Context(), mutating)
+		mutating[0].Webhooks[0].FailurePolicy = new(admissionv1.Fail)
+		return c.admin.Update(t.Context(), mutating[0])
 	})
 }
 

@@ -169,7 +169,7 @@ func (c *cluster) scheduled(t *testing.T, pod *corev1.Pod) bool {
 // removeWebhooks returns when the API server has noticed.
 func (c *cluster) removeWebhooks(t *testing.T) {
 	t.Helper()
-	require.NoError(t, c.admin.Delete(t.Context(), &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "warmpool"}}))
+	require.NoError(t, c.admin.Delete(t.Context(), &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "warmpool-pods"}}))
 	require.Eventually(t, func() bool {
 		pod := c.unbound(t, "asked")
 		require.NoError(t, c.admin.Create(t.Context(), pod, client.DryRunAll))

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,27 +91,33 @@ func (c *cluster) certificate(t *testing.T) (dir string) {
 // setBundle writes caBundle of all webhooks.
 func (c *cluster) setBundle(t *testing.T, bundle []byte) {
 	t.Helper()
-	c.changeWebhooks(t, func(mutating *admissionv1.MutatingWebhookConfiguration, validating *admissionv1.ValidatingWebhookConfiguration) {
-		for i := range mutating.Webhooks {
-			mutating.Webhooks[i].ClientConfig.CABundle = bundle
-		}
-		for i := range validating.Webhooks {
-			validating.Webhooks[i].ClientConfig.CABundle = bundle
-		}
-	})
+	c.changeWebhooks(t, func(client *admissionv1.WebhookClientConfig, _ **metav1.LabelSelector) { client.CABundle = bundle })
 }
 
-// changeWebhooks changes both configurations, again where warmpool has written meanwhile.
-func (c *cluster) changeWebhooks(t *testing.T, change func(*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration)) {
+// changeWebhooks changes every webhook, by its client and its selector of objects, again where warmpool has written
+// meanwhile.
+func (c *cluster) changeWebhooks(t *testing.T, change func(*admissionv1.WebhookClientConfig, **metav1.LabelSelector)) {
 	t.Helper()
 	eventually(t, "the webhook configurations are written", func() error {
-		mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
-		key := client.ObjectKey{Name: "warmpool"}
-		if err := errors.Join(c.admin.Get(t.Context(), key, mutating), c.admin.Get(t.Context(), key, validating)); err != nil {
+		validating := &admissionv1.ValidatingWebhookConfiguration{}
+		if err := c.admin.Get(t.Context(), client.ObjectKey{Name: "warmpool"}, validating); err != nil {
 			return err
 		}
-		change(mutating, validating)
-		return errors.Join(c.admin.Update(t.Context(), mutating), c.admin.Update(t.Context(), validating))
+		for i := range validating.Webhooks {
+			change(&validating.Webhooks[i].ClientConfig, &validating.Webhooks[i].ObjectSelector)
+		}
+		failures := c.admin.Update(t.Context(), validating)
+		for _, name := range []string{"warmpool", "warmpool-pods"} {
+			mutating := &admissionv1.MutatingWebhookConfiguration{}
+			if err := c.admin.Get(t.Context(), client.ObjectKey{Name: name}, mutating); err != nil {
+				return err
+			}
+			for i := range mutating.Webhooks {
+				change(&mutating.Webhooks[i].ClientConfig, &mutating.Webhooks[i].ObjectSelector)
+			}
+			failures = errors.Join(failures, c.admin.Update(t.Context(), mutating))
+		}
+		return failures
 	})
 }
 

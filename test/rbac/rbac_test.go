@@ -109,14 +109,8 @@ func (c *cluster) images(t *testing.T) {
 // hidePlaceholders has the API server send none of them to warmpool.
 func (c *cluster) hidePlaceholders(t *testing.T) {
 	t.Helper()
-	c.changeWebhooks(t, func(mutating *admissionv1.MutatingWebhookConfiguration, validating *admissionv1.ValidatingWebhookConfiguration) {
-		none := &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/none": "has-this"}}
-		for i := range mutating.Webhooks {
-			mutating.Webhooks[i].ObjectSelector = none
-		}
-		for i := range validating.Webhooks {
-			validating.Webhooks[i].ObjectSelector = none
-		}
+	c.changeWebhooks(t, func(_ *admissionv1.WebhookClientConfig, objects **metav1.LabelSelector) {
+		*objects = &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/none": "has-this"}}
 	})
 	broken, err := os.ReadFile(filepath.Join(c.root, "manifests", "try", "placeholder-broken.yaml"))
 	require.NoError(t, err)

@@ -38,8 +38,8 @@ type recorder interface {
 
 // Options say what is warmpool's own.
 type Options struct {
-	// Webhooks is the name of the webhook configurations.
-	Webhooks string
+	// Webhooks is the name of the webhook configurations of placeholders, PodsWebhook that of the webhook of pods.
+	Webhooks, PodsWebhook string
 	// Configuration is the ConfigMap with the configuration: Events go there that are about no object of their own.
 	Configuration client.ObjectKey
 }
@@ -171,7 +171,7 @@ func (c *Controller) judge(ctx context.Context, api client.Client, e *policy.Eva
 	}
 	reading := live.ReadingBy(api)
 	facts.Around = reading.Around(ctx, &facts, live.Scope{
-		Workspaces: selector, IsPlaceholder: e.IsPlaceholder, Webhooks: c.options.Webhooks, WithoutRBAC: withoutRBAC,
+		Workspaces: selector, IsPlaceholder: e.IsPlaceholder, Webhooks: c.options.Webhooks, PodsWebhook: c.options.PodsWebhook, WithoutRBAC: withoutRBAC,
 	})
 	if err := reading.Failed(); err != nil {
 		return nil, nil, err

@@ -14,15 +14,16 @@ import (
 	"warmpool.sh/webhook/config"
 )
 
-// Applies to: webhook configurations named warmpool, and webhooks elsewhere that call the Service warmpool-webhook.
-// Requires: both configurations exist; no webhook matches kube-system or its own namespace; timeouts of 1 to 5 s; a
+// Applies to: webhook configurations named warmpool or warmpool-pods, and webhooks elsewhere that call the Service
+// warmpool-webhook.
+// Requires: those of placeholders exist (pods may be placed by a policy instead); no webhook matches kube-system or its own namespace; timeouts of 1 to 5 s; a
 // caBundle that an API server accepts now and in a week.
 // Why: a webhook that judges its own namespace can keep warmpool from starting, and in kube-system the cluster; a long
 // timeout holds up every pod while warmpool is away; an expired bundle fails every call.
 var webhookScope = &Rule{
 	ID:        "webhook-scope",
 	Summary:   "warmpool's webhooks are installed, match neither kube-system nor their own namespace, time out in 1 to 5 s, and have a caBundle that is valid for another week.",
-	Fix:       "Apply the webhook configurations as shipped (manifests/base/webhooks.yaml).",
+	Fix:       "Apply the webhook configurations as shipped (manifests/base/webhooks.yaml, manifests/placement/webhook).",
 	Subject:   WebhookConfiguration,
 	Action:    config.Audit,
 	Severity:  SeverityError,
@@ -31,7 +32,8 @@ var webhookScope = &Rule{
 }
 
 const (
-	webhookConfiguration = "warmpool"
+	webhookConfiguration = "warmpool"      // of placeholders, both kinds
+	podsConfiguration    = "warmpool-pods" // of pods, where no policy places them
 	webhookService       = "warmpool-webhook"
 	webhookNamespace     = "warmpool-system"
 )
@@ -64,35 +66,38 @@ func checkWebhooks(a *Audit) []Finding {
 	}
 	findings := append(unread("MutatingWebhookConfigurations", a.facts.MutatingWebhooks), unread("ValidatingWebhookConfigurations", a.facts.ValidatingWebhooks)...)
 	if a.facts.MutatingWebhooks.Known() {
-		findings = append(findings, configurationFindings(a, "MutatingWebhookConfiguration", mutating, a.facts.MutatingWebhooks.Malformed(webhookConfiguration))...)
+		findings = append(findings, configurationFindings(a, "MutatingWebhookConfiguration", mutating, a.facts.MutatingWebhooks.Malformed)...)
 	}
 	if a.facts.ValidatingWebhooks.Known() {
-		findings = append(findings, configurationFindings(a, "ValidatingWebhookConfiguration", validating, a.facts.ValidatingWebhooks.Malformed(webhookConfiguration))...)
+		findings = append(findings, configurationFindings(a, "ValidatingWebhookConfiguration", validating, a.facts.ValidatingWebhooks.Malformed)...)
 	}
 	return findings
 }
 
 // configurationFindings judge all configurations of one kind, of which some have to be ours. malformed says why the one
-// of our name cannot be read.
-func configurationFindings(a *Audit, kind string, byName map[string][]webhook, malformed string) []Finding {
+// of a name cannot be read.
+func configurationFindings(a *Audit, kind string, byName map[string][]webhook, malformed func(name string) string) []Finding {
 	var findings []Finding
 	installed := false
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		for _, w := range byName[name] {
-			if name != webhookConfiguration && (w.client.Service == nil || w.client.Service.Name != webhookService) {
+			if name != webhookConfiguration && name != podsConfiguration && (w.client.Service == nil || w.client.Service.Name != webhookService) {
 				continue
 			}
-			installed = true
+			installed = installed || name != podsConfiguration
 			for _, f := range webhookFindings(a, &w) {
 				findings = append(findings, f.about(kind, "", name, ""))
 			}
 		}
 	}
 	path := field.NewPath("webhooks")
-	switch {
-	case malformed != "":
-		findings = append(findings, notVerified(path, malformed).about(kind, "", webhookConfiguration, ""))
-	case !installed:
+	for _, name := range []string{webhookConfiguration, podsConfiguration} {
+		if reason := malformed(name); reason != "" {
+			findings = append(findings, notVerified(path, reason).about(kind, "", name, ""))
+			installed = true
+		}
+	}
+	if !installed {
 		f := required(path, "warmpool's webhooks are not installed: nothing is filled in and nothing denied")
 		if !a.live() && a.facts.MutatingWebhooks.Get(webhookConfiguration) == nil && a.facts.ValidatingWebhooks.Get(webhookConfiguration) == nil {
 			f = required(path, "not among these files: where warmpool's webhooks are not installed, nothing is filled in and nothing denied").milder(SeverityInfo)

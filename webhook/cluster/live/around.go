@@ -28,8 +28,8 @@ type Scope struct {
 	Workspaces labels.Selector
 	// IsPlaceholder tells the placeholder Deployments, in whose namespaces more is read.
 	IsPlaceholder func(*appsv1.Deployment) bool
-	// Webhooks is the name of warmpool's own webhook configurations.
-	Webhooks string
+	// Webhooks is the name of warmpool's own webhook configurations of placeholders, PodsWebhook that of its webhook of pods.
+	Webhooks, PodsWebhook string
 	// WithoutRBAC says why nobody asks for Roles and their bindings; empty: they are read.
 	WithoutRBAC string
 }
@@ -48,7 +48,7 @@ func (r *Reading) Around(ctx context.Context, facts *cluster.Snapshot, scope Sco
 		Budgets: list(ctx, r, &policyv1.PodDisruptionBudgetList{}, here, strip, as[policyv1.PodDisruptionBudget]),
 
 		ConfigMaps:         get[corev1.ConfigMap](ctx, r, configMapsOf(scalers)),
-		MutatingWebhooks:   get[admissionregistrationv1.MutatingWebhookConfiguration](ctx, r, []client.ObjectKey{{Name: scope.Webhooks}}),
+		MutatingWebhooks:   get[admissionregistrationv1.MutatingWebhookConfiguration](ctx, r, []client.ObjectKey{{Name: scope.Webhooks}, {Name: scope.PodsWebhook}}),
 		ValidatingWebhooks: get[admissionregistrationv1.ValidatingWebhookConfiguration](ctx, r, []client.ObjectKey{{Name: scope.Webhooks}}),
 
 		NodeClasses:     r.nodeClasses(ctx, facts.NodePools),

@@ -53,6 +53,30 @@ deploy() {
 		fi
 	done
 	ready
+	settle_placement
+}
+
+# settle_placement takes away what has placed pods before, once what places them now is in force. Both at once do no harm.
+settle_placement() {
+	if grep -q '^kind: MutatingAdmissionPolicyBinding$' "$dir/all.yaml"; then
+		echo "Now apply what warmpool export cel prints, then: kubectl delete mutatingwebhookconfiguration warmpool-pods" >&2
+	elif grep -q '^kind: MutatingAdmissionPolicy$' "$dir/all.yaml"; then
+		k wait --for=create --timeout="$limit" "$binding"
+		k wait --for=jsonpath='{.spec.matchResources.objectSelector}'='{}' --timeout="$limit" "$binding" # tried by the leader
+		remove mutatingwebhookconfiguration warmpool-pods
+	else
+		remove_policy
+	fi
+}
+
+binding=mutatingadmissionpolicybinding/warmpool-placement
+
+remove_policy() {
+	local namespace
+	[[ $(k api-resources --api-group=admissionregistration.k8s.io -o name) == *mutatingadmissionpolicies* ]] || return 0
+	namespace=$(k get deployments -A -l "$ours,app.kubernetes.io/name=warmpool" -o jsonpath='{.items[*].metadata.namespace}')
+	remove mutatingadmissionpolicy/warmpool-placement "$binding"
+	[[ -z $namespace ]] || remove -n "$namespace" configmap/warmpool-placement
 }
 
 # split_webhooks gives the webhook of pods a configuration of its own before it goes from that of placeholders, where it was
@@ -85,10 +109,11 @@ undeploy() {
 	EOF
 	remove mutatingwebhookconfiguration,validatingwebhookconfiguration -l "$ours" || failed=1
 	remove --cascade=foreground -f "$dir/all.yaml" || failed=1
+	remove_policy || failed=1
 	remove_class || failed=1
 	for namespace in $(k get namespaces -l "$ours" -o jsonpath='{.items[*].metadata.name}'); do
 		# What warmpool itself has written, and cert-manager, which keeps its Secrets.
-		remove -n "$namespace" lease/warmpool configmap/warmpool-last-seen secret/warmpool-ca \
+		remove -n "$namespace" lease/warmpool configmap/warmpool-last-seen configmap/warmpool-placement secret/warmpool-ca \
 			secret/warmpool-webhook-ca secret/warmpool-webhook-tls || failed=1
 		if keeps "$namespace"; then
 			continue

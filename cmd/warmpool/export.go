@@ -2,15 +2,13 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"warmpool.sh/webhook/cel"
+	"warmpool.sh/webhook/placing"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -64,7 +62,7 @@ func (s *surroundings) exportCEL(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	placement, err := cel.NewPlacement(evaluator)
+	placement, err := cel.NewPlacement(evaluator, ownNamespace)
 	if err != nil {
 		return fmt.Errorf("write the placement as CEL: %w", err)
 	}
@@ -91,13 +89,5 @@ func (s *surroundings) checkServed() error {
 	if err != nil {
 		return err
 	}
-	version := admissionv1.SchemeGroupVersion.String()
-	list, err := client.ServerResourcesForGroupVersion(version)
-	if err != nil {
-		return fmt.Errorf("whether the API server has MutatingAdmissionPolicy is not known: %w", err)
-	}
-	if !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == "MutatingAdmissionPolicy" }) {
-		return fmt.Errorf("this API server has no MutatingAdmissionPolicy in %s, which Kubernetes has from 1.36 on: keep the webhook of pods", version)
-	}
-	return nil
+	return placing.Served(client)
 }

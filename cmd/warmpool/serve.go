@@ -48,6 +48,7 @@ type serveOptions struct {
 	certs          certs.Options
 	certsMode      string
 	tls            tlsOptions
+	placement      string
 	shutdownDelay  time.Duration
 	host           string
 	port           int
@@ -85,6 +86,7 @@ one stays in force.`,
 	flags.StringVar(&o.configFile, "config", "/etc/warmpool/warmpool.yaml", "File with the WarmPoolConfiguration")
 	flags.StringVar(&o.certsMode, "certs", string(certs.ModeEmbedded), "Where the serving certificate comes from: embedded, cert-manager or files; with the last two somebody else writes caBundle")
 	flags.StringVar(&o.certs.Dir, "cert-dir", "", "Folder with tls.crt and tls.key, for --certs=cert-manager and --certs=files")
+	flags.StringVar(&o.placement, "placement", placementWebhook, "Who places the pods of Workspaces: webhook; cel, a policy in the API server that the leader keeps current; or none, others do")
 	flags.StringVar(&o.certs.Namespace, "namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), ownNamespace), "Namespace that warmpool runs in; $POD_NAMESPACE where that is set")
 	flags.StringVar(&o.host, "bind-address", "", "Address that the webhook server listens on (default: all)")
 	flags.IntVar(&o.port, "port", 9443, "Port that the webhook server listens on")
@@ -106,7 +108,10 @@ func (o *serveOptions) run(ctx context.Context) error {
 		return err
 	}
 	restConfig.QPS = -1 // the API server shares its time out by itself, and image sync may have hundreds of placeholders to write
-	o.certs.Mode = certs.Mode(o.certsMode)
+	if err := known("placement", []string{o.placement}, placements); err != nil {
+		return err
+	}
+	o.certs.Mode, o.certs.PodsOptional = certs.Mode(o.certsMode), o.placement != placementWebhook
 	certificates, err := certs.New(o.certs)
 	if err != nil {
 		return err
@@ -185,6 +190,9 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 	})
 	starts := telemetry.New(mgr, evaluators.Current, recorder)
 	evaluators.Changed = []func(){images.Changed, warm.Changed, audits.Changed, starts.Changed}
+	if err := o.keepPlacement(mgr, evaluators); err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
 	server := mgr.GetWebhookServer()
 	for path, handler := range webhook.Handlers(evaluators.Current, serviceAccount(o.certs.Namespace), log.WithName("admission")) {
 		server.Register(path, mgr.sendAway(handler))

@@ -78,7 +78,7 @@ func (w *world) explain(t *testing.T, body []byte) string {
 	result := w.try(t, body)
 	pod, err := yaml.JSONToYAML(body)
 	require.NoError(t, err)
-	placement, err := cel.NewPlacement(w.evaluator)
+	placement, err := cel.NewPlacement(w.evaluator, "warmpool-system")
 	require.NoError(t, err)
 	data := placement.Parameters.Data
 	maps.DeleteFunc(data, func(key, _ string) bool {

@@ -64,7 +64,7 @@ func install(t *testing.T, worlds ...*world) {
 // create makes the objects as exported; only names differ, and every error is told rather than ignored.
 func (w *world) create(t *testing.T) {
 	t.Helper()
-	placement, err := cel.NewPlacement(w.evaluator)
+	placement, err := cel.NewPlacement(w.evaluator, "warmpool-system")
 	require.NoError(t, err)
 	p, binding, parameters := placement.Policy, placement.Binding, placement.Parameters
 	binding.Name, parameters.Name, parameters.Namespace = w.namespace, w.namespace, w.namespace

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -53,9 +52,11 @@ func (c *cluster) bundle(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	first := validating.Webhooks[0].ClientConfig.CABundle
-	for _, w := range slices.Concat(mutating[0].Webhooks, mutating[1].Webhooks) {
-		if !bytes.Equal(w.ClientConfig.CABundle, first) {
-			return nil, errors.New("the webhooks have different bundles")
+	for _, configuration := range mutating {
+		for _, w := range configuration.Webhooks {
+			if !bytes.Equal(w.ClientConfig.CABundle, first) {
+				return nil, errors.New("the webhooks have different bundles")
+			}
 		}
 	}
 	for _, w := range validating.Webhooks {

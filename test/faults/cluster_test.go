@@ -35,7 +35,7 @@ type cluster struct {
 	args     []string // of the replicas, beside the shipped ones
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t *testing.T, overlay string) *cluster {
 	t.Helper()
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{Log: t.Output()})
 	require.NoError(t, err)
@@ -50,10 +50,7 @@ func newCluster(t *testing.T) *cluster {
 	require.NoError(t, err)
 	crds, err := install.CRDs(root)
 	require.NoError(t, err)
-	c.shipped, err = install.Render(filepath.Join(root, "manifests", "overlays", "embedded"))
-	require.NoError(t, err)
-	local, err := install.Localize(c.shipped, c.service.port)
-	require.NoError(t, err)
+	local := c.overlay(t, root, overlay)
 	// The Deployments of placeholders come before the webhooks, as kubectl orders them.
 	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, local, c.examples(t, root))...))
 	c.binary, err = install.Build(t.Context(), root, plane.Dir)
@@ -62,6 +59,18 @@ func newCluster(t *testing.T) *cluster {
 		c.start(t)
 	}
 	return c
+}
+
+// overlay has replicas be started as an overlay ships them from now on, and gives its objects, with the webhooks led to the
+// service.
+func (c *cluster) overlay(t *testing.T, root, name string) []*unstructured.Unstructured {
+	t.Helper()
+	var err error
+	c.shipped, err = install.Render(filepath.Join(root, "manifests", "overlays", name))
+	require.NoError(t, err)
+	local, err := install.Localize(c.shipped, c.service.port)
+	require.NoError(t, err)
+	return local
 }
 
 // examples are the NodePools, that of the GPUs with a taint of its own, and the templates.
@@ -150,12 +159,20 @@ func (c *cluster) leader(t *testing.T) *install.Warmpool {
 	return found
 }
 
-// configurations are warmpool's, as they are now: that of pods first.
+// configurations are warmpool's, as they are now: that of pods first, where there is one.
 func (c *cluster) configurations(ctx context.Context) ([]*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration, error) {
-	pods, placeholders, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
-	key := client.ObjectKey{Name: "warmpool"}
-	return []*admissionv1.MutatingWebhookConfiguration{pods, placeholders}, validating,
-		errors.Join(c.admin.Get(ctx, client.ObjectKey{Name: "warmpool-pods"}, pods), c.admin.Get(ctx, key, placeholders), c.admin.Get(ctx, key, validating))
+	var mutating []*admissionv1.MutatingWebhookConfiguration
+	for _, name := range []string{"warmpool-pods", "warmpool"} {
+		configuration := &admissionv1.MutatingWebhookConfiguration{}
+		switch err := c.admin.Get(ctx, client.ObjectKey{Name: name}, configuration); {
+		case err == nil:
+			mutating = append(mutating, configuration)
+		case client.IgnoreNotFound(err) != nil:
+			return nil, nil, err
+		}
+	}
+	validating := &admissionv1.ValidatingWebhookConfiguration{}
+	return mutating, validating, c.admin.Get(ctx, client.ObjectKey{Name: "warmpool"}, validating)
 }
 
 // setBundle writes caBundle of all webhooks, as somebody who is not warmpool.

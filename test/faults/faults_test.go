@@ -47,7 +47,7 @@ var embeddedFaults = []fault{
 // Pods are created all the time, and each must be placed (failurePolicy Fail: what warmpool is not asked about is refused),
 // while one thing after another fails. Then nobody answers, by the policies that ship.
 func TestFaults(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, "embedded")
 	c.failClosed(t)
 	var rows []row
 	try := func(faults []fault) {

@@ -46,9 +46,13 @@ func workspacePod() *corev1.Pod {
 	}
 }
 
-var errUnplaced = errors.New("created, but not placed")
+var (
+	errUnplaced = errors.New("created, but not placed")
+	errTwice    = errors.New("placed twice")
+)
 
-// placed tells whether a pod can run in its pool and nowhere else: node affinity in every term, and the device's taint.
+// placed tells whether a pod can run in its pool and nowhere else: node affinity in every term, and the device's taint; each
+// once.
 func placed(pod *corev1.Pod) error {
 	required := func() *corev1.NodeSelector {
 		if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
@@ -65,6 +69,17 @@ func placed(pod *corev1.Pod) error {
 		}) {
 			return errUnplaced
 		}
+		if len(term.MatchExpressions) > 1 {
+			return errTwice
+		}
+	}
+	seen := map[corev1.Toleration]bool{}
+	for _, toleration := range pod.Spec.Tolerations {
+		toleration.TolerationSeconds = nil // a pointer
+		if seen[toleration] {
+			return errTwice
+		}
+		seen[toleration] = true
 	}
 	return nil
 }

@@ -138,6 +138,8 @@ func TestVariants(t *testing.T) {
 	for name, words := range map[string]struct{ has, lacks []string }{
 		"variants/node-label":    {[]string{"example.com/pool"}, []string{"karpenter.sh/nodepool", "do-not-disrupt"}},
 		"variants/namespaces":    {[]string{"platform-warmpool", "platform-placeholders"}, []string{"warmpool-system", "namespace: overprovisioning", "=overprovisioning"}},
+		"overlays/cel":           {[]string{"MutatingAdmissionPolicy", "--placement=cel"}, []string{"warmpool-pods,", "mutate-pods"}},
+		"variants/static-policy": {[]string{"MutatingAdmissionPolicyBinding", "--placement=none"}, []string{"mutate-pods", "--placement=cel"}},
 		"variants/without-cpa":   {[]string{"replicas: 2"}, []string{"cpa", "proportional"}},
 		"components/without-cpa": {[]string{"replicas: 2"}, []string{"cpa", "proportional"}},
 	} {

@@ -45,6 +45,9 @@ func newCluster(t *testing.T, overlay, binary string) *cluster {
 	require.NoError(t, err)
 	c.grants, err = granted(c.root, rendered)
 	require.NoError(t, err)
+	if overlay == "cel" {
+		rendered = append(rendered, webhookOfPods(t, c.root)...)
+	}
 	port, err := controlplane.FreePort()
 	require.NoError(t, err)
 	local, err := install.Localize(rendered, port)
@@ -55,6 +58,14 @@ func newCluster(t *testing.T, overlay, binary string) *cluster {
 	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, toAudit(t), c.examples(t, "cluster.yaml"), c.examples(t, "templates.yaml"), c.examples(t, "nodepools.yaml"), local)...))
 	c.start(t, rendered, port, overlay, binary)
 	return c
+}
+
+// webhookOfPods is there beside the policy while a cluster changes from one to the other; its caBundle is kept.
+func webhookOfPods(t *testing.T, root string) []*unstructured.Unstructured {
+	t.Helper()
+	embedded, err := install.Render(filepath.Join(root, "manifests", "overlays", "embedded"))
+	require.NoError(t, err)
+	return slices.DeleteFunc(embedded, func(o *unstructured.Unstructured) bool { return o.GetName() != "warmpool-pods" })
 }
 
 // start runs two replicas. One starts its watches as those of older Kubernetes have to be, each with a list.

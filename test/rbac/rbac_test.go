@@ -42,11 +42,11 @@ func TestRightsAreThoseThatAreUsed(t *testing.T) {
 	require.NoError(t, err)
 	binary, err := install.Build(t.Context(), root, t.TempDir())
 	require.NoError(t, err)
-	for _, overlay := range []string{"embedded", "cert-manager"} {
+	for _, overlay := range []string{"embedded", "cert-manager", "cel"} {
 		t.Run(overlay, func(t *testing.T) {
 			t.Parallel() // most of the time they wait
 			c := newCluster(t, overlay, binary)
-			if overlay == "embedded" {
+			if overlay != "cert-manager" {
 				c.certificates(t)
 			}
 			c.audits(t)

@@ -23,8 +23,9 @@ import (
 )
 
 const (
-	name      = "warmpool-placement"
-	namespace = "warmpool-system"
+	name = "warmpool-placement"
+	// shippedNamespace is warmpool's own in policy.yaml.
+	shippedNamespace = "warmpool-system"
 )
 
 //go:embed policy.yaml
@@ -41,15 +42,16 @@ type Placement struct {
 	policy []byte // as YAML, in its order and with its comments
 }
 
-// NewPlacement makes them from what the Evaluator goes by. The error names what cannot be said in the parameters, which
-// are lines of words.
-func NewPlacement(e *policy.Evaluator) (*Placement, error) {
+// NewPlacement makes them from what the Evaluator goes by, for a warmpool in the namespace. The error names what cannot be
+// said in the parameters, which are lines of words.
+func NewPlacement(e *policy.Evaluator, namespace string) (*Placement, error) {
 	selector, err := json.Marshal(e.Config().Workspaces.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("encode workspaces.selector: %w", err)
 	}
 	const constraints = "  matchConstraints:\n"
 	p := &Placement{policy: bytes.Replace(policyYAML, []byte(constraints), []byte(constraints+"    objectSelector: "+string(selector)+"\n"), 1)}
+	p.policy = bytes.ReplaceAll(p.policy, []byte(shippedNamespace), []byte(namespace))
 	if err := yaml.UnmarshalStrict(p.policy, &p.Policy); err != nil {
 		return nil, fmt.Errorf("decode policy.yaml: %w", err)
 	}

@@ -24,7 +24,7 @@ func newPlacement(t *testing.T, document string, facts *cluster.Snapshot) (*cel.
 	require.NoError(t, err)
 	e, err := policy.New(cfg, facts, time.Unix(0, 0))
 	require.NoError(t, err)
-	return cel.NewPlacement(e)
+	return cel.NewPlacement(e, "warmpool-system")
 }
 
 // What is printed is what an API server is given: the text and the objects agree.
@@ -63,7 +63,7 @@ func TestDeterministic(t *testing.T) {
 			r := generate.New(seed)
 			e, err := policy.New(r.Config(), r.Snapshot(), time.Unix(0, 0))
 			require.NoError(t, err)
-			p, err := cel.NewPlacement(e)
+			p, err := cel.NewPlacement(e, "warmpool-system")
 			require.NoError(t, err)
 			text, err := p.YAML()
 			require.NoError(t, err)

@@ -49,7 +49,7 @@ func completeFlags(root *cobra.Command) {
 	}
 	for _, cmd := range root.Commands() {
 		for flag, values := range map[string][]string{
-			"output": outputs[cmd.Name()], "severity": severities, "fail-on": {"error", "warning", failOnNothing}, "rule": policy.IDs(),
+			"output": outputs[cmd.Name()], "severity": severities, "fail-on": {"error", "warning", failOnNothing}, "rule": policy.IDs(), "placement": placements,
 		} {
 			complete(cmd, flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 				return values, cobra.ShellCompDirectiveNoFileComp

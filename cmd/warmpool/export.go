@@ -27,10 +27,12 @@ func newExportCELCommand() *cobra.Command {
 	o := &surroundings{kube: &genericclioptions.ConfigFlags{KubeConfig: new(string), Context: new(string)}}
 	cmd := &cobra.Command{
 		Use:   "cel",
-		Short: "Print the placement of Workspace pods as a MutatingAdmissionPolicy",
+		Short: "Print the placement of Workspace pods, and rules of placeholders, as policies of the API server",
 		Long: `Export cel prints a MutatingAdmissionPolicy with its binding and parameters, for Kubernetes 1.36 and later. It places
 Workspace pods as the webhook does, inside the API server: it cannot be down while that is up. Leave the webhook of pods
 out, or keep both: the second finds nothing left to do.
+
+For placeholders it prints a ValidatingAdmissionPolicy with those rules that need the Deployment alone, where they deny.
 
 The policy is the same for every cluster. The pools are in a ConfigMap, its parameters: export again when the
 configuration, a NodePool or the images of a template change. The facts of the cluster come from a folder of manifests
@@ -75,6 +77,17 @@ func (s *surroundings) exportCEL(cmd *cobra.Command) error {
 	text, err := placement.YAML()
 	if err != nil {
 		return err
+	}
+	placeholders, err := cel.NewPlaceholders(evaluator, ownNamespace)
+	if err != nil {
+		return err
+	}
+	if placeholders != nil {
+		rules, err := placeholders.YAML()
+		if err != nil {
+			return err
+		}
+		text = append(append(text, "---\n"...), rules...)
 	}
 	_, err = cmd.OutOrStdout().Write(text)
 	return err

@@ -3,6 +3,7 @@ package cel_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -15,6 +16,26 @@ import (
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 )
+
+// TestCostOfOnePool: the largest pool that is exported, with pods that ask for much, is below the cost as well.
+func TestCostOfOnePool(t *testing.T) {
+	cfg, facts := largeCluster(1, 90, 21) // and the label of the NodePool
+	known := maps.Collect(facts.Templates.All())
+	for i := range 980 {
+		name := fmt.Sprintf("more-%d", i)
+		cfg.Pools[0].Templates = append(cfg.Pools[0].Templates, config.TemplateRef{Namespace: "shared", Name: name})
+		known["shared/"+name] = &cluster.WorkspaceTemplate{Namespace: "shared", Name: name, DefaultImage: "registry.example/team/" + name + ":1"}
+	}
+	facts.Templates = cluster.Known(known)
+	w := newWorld(t, "one-pool", cfg, facts)
+	install(t, w)
+	body, err := json.Marshal(largePod(20, 20, 100, 60, 21))
+	require.NoError(t, err)
+	result := w.try(t, body)
+	assert.Empty(t, result.refused)
+	assert.Empty(t, result.fault)
+	assert.True(t, result.changed)
+}
 
 // TestCost: the API server stops an expression at a cost. Large clusters and large pods stay below it.
 func TestCost(t *testing.T) {

@@ -29,10 +29,10 @@ spec:
   containers: [{name: workspace, image: registry.example/notebook:1}]
 `
 
-// overlay is the embedded one for a warmpool that runs as a process here and serves on the port.
-func overlay(t *testing.T) (dir string, shipped []*unstructured.Unstructured, port int) {
+// overlay is one for a warmpool that runs as a process here and serves on the port.
+func overlay(t *testing.T, name string) (dir string, shipped []*unstructured.Unstructured, port int) {
 	t.Helper()
-	shipped, err := install.Render(filepath.Join(root, "manifests", "overlays", "embedded"))
+	shipped, err := install.Render(filepath.Join(root, "manifests", "overlays", name))
 	require.NoError(t, err)
 	port, err = controlplane.FreePort()
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func versions(t *testing.T, dir string) map[string]any {
 }
 
 func TestDeployAndUndeploy(t *testing.T) {
-	dir, shipped, port := overlay(t)
+	dir, shipped, port := overlay(t, "embedded")
 	apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n")
 	apply(t, workspace)
 	require.Eventually(t, func() bool { // the controllers fill new namespaces a moment later
@@ -161,7 +161,7 @@ func rights(t *testing.T) {
 }
 
 func TestUndeployKeepsWhatIsOthers(t *testing.T) {
-	dir, _, _ := overlay(t)
+	dir, _, _ := overlay(t, "embedded")
 	apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: overprovisioning}\n")
 	deploy(t, dir)
 	apply(t, `
@@ -211,7 +211,7 @@ func TestEmergency(t *testing.T) {
 	require.True(t, found)
 	require.NotContains(t, command, "\n", "one command")
 
-	dir, _, _ := overlay(t)
+	dir, _, _ := overlay(t, "embedded")
 	deploy(t, dir)
 	const namespaced = "apiVersion: v1\nkind: Namespace\nmetadata: {name: stuck}\n"
 	apply(t, namespaced)

@@ -81,7 +81,7 @@ func TestREADMEInstall(t *testing.T) {
 	assert.NotRegexp(t, `Warning: |Denied: |not verified`, out)
 	assert.GreaterOrEqual(t, strings.Count(out, "[]\n"), 2, "no placeholder is changed:\n%s", out)
 
-	overlay, shipped, port := overlay(t) // for the process that stands for the pods
+	overlay, shipped, port := overlay(t, "embedded") // for the process that stands for the pods
 	embedded := filepath.Join(dir, "manifests", "overlays", "embedded")
 	require.NoError(t, os.RemoveAll(embedded))
 	require.NoError(t, os.CopyFS(embedded, os.DirFS(overlay)))

@@ -160,6 +160,9 @@ func (c *cluster) nodes(t *testing.T) {
 			Status: corev1.NodeStatus{Capacity: offer, Allocatable: offer},
 		}))
 		c.askedFor(t, verb+" of configmaps")
+		eventually(t, "what is seen of the pool is kept", func() error {
+			return c.admin.Get(t.Context(), client.ObjectKey{Namespace: install.Namespace, Name: "warmpool-last-seen"}, &corev1.ConfigMap{})
+		})
 	}
 }
 

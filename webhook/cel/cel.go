@@ -102,6 +102,9 @@ const header = `# Written by warmpool export cel. The placement of Workspace pod
 # ConfigMap                       the pools, one word of data after the other: what changes with configuration, NodePools and templates
 # MutatingAdmissionPolicy         chooses the pool and adds required node affinity, tolerations and the preference for nodes that have the image
 # MutatingAdmissionPolicyBinding  brings the two together
+# What needs the Deployment of a placeholder alone, as by warmpool's webhook of placeholders, where the rule denies in every pool:
+# ValidatingAdmissionPolicy         anti-affinity on its own pods, Karpenter's do-not-disrupt, a command of pre-pull containers
+# ValidatingAdmissionPolicyBinding  has it deny
 # CEL cannot size a pod against nodes, read images from templates or warn with numbers: warmpool audit does.
 `
 

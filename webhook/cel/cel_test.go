@@ -1,6 +1,7 @@
 package cel_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,42 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, err, "a label without a value")
 	_, err = newPlacement(t, `pools: [{name: npu, nodePools: [npu], accelerators: ["example.com/[z-a]"]}]`, &cluster.Snapshot{})
 	require.ErrorContains(t, err, "npu.accelerators")
+	many := map[string]*cluster.NodePool{}
+	var names []string
+	for i := range 101 {
+		name := fmt.Sprintf("n%d", i)
+		many[name], names = &cluster.NodePool{Name: name}, append(names, name)
+	}
+	_, err = newPlacement(t, "pools: [{name: cpu, nodePools: ["+strings.Join(names, ", ")+"]}]", &cluster.Snapshot{NodePools: cluster.Known(many)})
+	require.ErrorContains(t, err, "cpu.nodes: 2020 labels of 101 NodePools, 20 for each at least, may cost more than the API server lets a policy cost (up to 2000 do not)")
 	_, err = newPlacement(t, "pools: [{name: cpu, nodePools: [cpu]}]", requirement(strings.Repeat("x", 1<<20)))
 	require.ErrorContains(t, err, "1048576")
+}
+
+// A rule is exported where it denies in every pool, with who is exempt from it.
+func TestPlaceholders(t *testing.T) {
+	export := func(document string) *cel.Placeholders {
+		cfg, err := config.Load([]byte("apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\n"+document), policy.IDs())
+		require.NoError(t, err)
+		e, err := policy.New(cfg, &cluster.Snapshot{}, time.Unix(0, 0))
+		require.NoError(t, err)
+		p, err := cel.NewPlaceholders(e, "warmpool-system")
+		require.NoError(t, err)
+		return p
+	}
+	p := export(`
+placeholders: {priorityClassName: low}
+pools: [{name: cpu, nodePools: [cpu]}]
+exemptions: [{rules: [placeholder-pull-command], namespace: a, name: b, reason: r}]`)
+	require.Len(t, p.Policy.Spec.Validations, 3)
+	assert.Contains(t, p.Policy.Spec.MatchConditions[0].Expression, "== 'low'")
+	assert.Contains(t, p.Policy.Spec.Validations[2].Expression, `key in ["a/b"]`)
+	text, err := p.YAML()
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "(rule placeholder-pull-command)")
+
+	p = export("pools: [{name: cpu, nodePools: [cpu]}, {name: old, nodeLabel: {key: k, values: [v]}, autoscaler: None, rules: {placeholder-pull-command: Warn}}]")
+	require.Len(t, p.Policy.Spec.Validations, 1)
+	assert.Contains(t, p.Policy.Spec.Validations[0].MessageExpression, "placeholder-anti-affinity")
+	assert.Nil(t, export("pools: [{name: cpu, nodeLabel: {key: k, values: [v]}, autoscaler: None}]\nrules: {placeholder-pull-command: Off, placeholder-anti-affinity: Warn}"))
 }

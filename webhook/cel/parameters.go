@@ -18,6 +18,16 @@ import (
 // maxBytes is a little less than what an API server stores of an object.
 const maxBytes = 1 << 20
 
+// What a pool may have for the policy to stay below the cost at which the API server stops an expression, and leaves the pod
+// as it is. test/cel tries them with pods that are larger than any seen; at four times as many labels it was stopped.
+const (
+	maxPools     = 60
+	maxLabels    = 2000 // of all NodePools of the pool, at least leastLabels for each
+	leastLabels  = 20
+	maxTemplates = 1000
+	maxImages    = 1000
+)
+
 // parameters are the data that policy.yaml reads. What belongs to a pool has the pool's name before a dot.
 //
 //	pools            the names, in their order
@@ -39,6 +49,7 @@ func parameters(e *policy.Evaluator) (map[string]string, error) {
 		w.pool(pool, e.Filling(pool))
 	}
 	w.words("pools", names...)
+	w.atMost(maxPools, len(names), "pools", "pools")
 	w.data["accelerators"] = w.pattern("accelerators", e.Pools().AcceleratorGlobs())
 	w.words("placeholders", e.Config().Placeholders.Namespace)
 	var exemptions []string
@@ -74,12 +85,16 @@ func (w *writer) pool(pool *placement.Pool, filling policy.Filling) {
 		w.data[at("accelerators")] = w.pattern(at("accelerators"), pool.Config.Accelerators)
 	}
 	w.words(at("templates"), templates(pool.Config)...)
+	w.atMost(maxTemplates, len(pool.Config.Templates), at("templates"), "templates")
 	w.words(at("rules"), filling.Rules...)
 	w.words(at("label"), append([]string{pool.Requirement.Key}, pool.Requirement.Values...)...)
 	var nodePools []string
+	count := 0
 	for _, labels := range pool.NodeLabels() {
 		nodePools = append(nodePools, w.nodes(at("nodes"), labels))
+		count += max(len(labels), leastLabels)
 	}
+	w.atMost(maxLabels, count, at("nodes"), fmt.Sprintf("labels of %d NodePools, %d for each at least,", len(nodePools), leastLabels))
 	w.data[at("nodes")] = strings.Join(nodePools, "\n\n")
 	var taints []string
 	for i, toleration := range pool.Tolerations() {
@@ -95,6 +110,7 @@ func (w *writer) pool(pool *placement.Pool, filling policy.Filling) {
 		images = append(images, w.line(at("images"), []string{image, prepull.ImageLabel(image)}))
 	}
 	w.data[at("images")] = strings.Join(images, "\n")
+	w.atMost(maxImages, len(images), at("images"), "images")
 }
 
 func templates(pool *config.Pool) []string {
@@ -116,6 +132,13 @@ func (w *writer) nodes(at string, labels map[string][]corev1.NodeSelectorRequire
 		lines = append(lines, w.line(at, []string{key})+" "+strings.Join(requirements, " & "))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// atMost refuses what may cost too much.
+func (w *writer) atMost(limit, count int, at, what string) {
+	if count > limit && w.err == nil {
+		w.err = fmt.Errorf("%s: %d %s may cost more than the API server lets a policy cost (up to %d do not): pods would not be placed; split the pool, or keep the webhook of pods", at, count, what, limit)
+	}
 }
 
 func (w *writer) words(at string, words ...string) { w.data[at] = w.line(at, words) }

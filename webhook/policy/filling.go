@@ -32,3 +32,18 @@ func (e *Evaluator) Filling(pool *placement.Pool) Filling {
 
 // Exemptions are those that apply, in the order of the configuration.
 func (e *Evaluator) Exemptions() []config.Exemption { return slices.Clone(e.exemptions) }
+
+// Denying are the rules of placeholders that deny in every pool, and without one, in the order of the table.
+func (e *Evaluator) Denying() []*Rule {
+	var rules []*Rule
+	for i, rule := range table {
+		denies := rule.Subject == PlaceholderDeployment && !rule.AuditOnly
+		for _, actions := range e.actions {
+			denies = denies && actions[i] == config.Deny
+		}
+		if denies {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}

@@ -62,7 +62,7 @@ settle_placement() {
 		echo "Now apply what warmpool export cel prints, then: kubectl delete mutatingwebhookconfiguration warmpool-pods" >&2
 	elif grep -q '^kind: MutatingAdmissionPolicy$' "$dir/all.yaml"; then
 		k wait --for=create --timeout="$limit" "$binding"
-		k wait --for=jsonpath='{.spec.matchResources.objectSelector}'='{}' --timeout="$limit" "$binding" # tried by the leader
+		k wait --for=jsonpath='{.metadata.annotations.warmpool\.sh/placement-tried}'=true --timeout="$limit" "$binding"
 		remove mutatingwebhookconfiguration warmpool-pods
 	else
 		remove_policy

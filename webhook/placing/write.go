@@ -24,18 +24,20 @@ const FieldManager = "warmpool-placement"
 // write applies what differs, and tells whether something did. Where there is no binding for all pods yet, or another
 // policy than it was tried with, the samples come first.
 func (k *Keeper) write(ctx context.Context, e *policy.Evaluator, want *cel.Placement) (wrote bool, err error) {
+	wrotePolicy, err := k.writePolicy(ctx, want.Policy) // first: where somebody has taken it away, nothing else is written
+	if err != nil {
+		return false, err
+	}
 	parameters := &corev1.ConfigMap{}
 	wroteParameters, err := k.apply(ctx, want.Parameters, parameters, func() bool { return maps.Equal(parameters.Data, want.Parameters.Data) })
 	if err != nil {
 		return false, err
 	}
-	wrotePolicy, err := k.writePolicy(ctx, want.Policy)
-	if err != nil {
-		return false, err
-	}
 	live := &admissionv1.MutatingAdmissionPolicyBinding{}
 	forAll := bindingOf(want, nil)
-	isForAll := func() bool { return equality.Semantic.DeepEqual(live.Spec, forAll.Spec) }
+	isForAll := func() bool {
+		return equality.Semantic.DeepEqual(live.Spec, forAll.Spec) && live.Annotations[tried] == forAll.Annotations[tried]
+	}
 	if err := k.api.Get(ctx, client.ObjectKeyFromObject(forAll), live); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read the binding of the policy: %w", err)
 	}
@@ -86,10 +88,16 @@ func (k *Keeper) apply(ctx context.Context, want, live client.Object, isSame fun
 	return true, nil
 }
 
+// tried is an annotation of the binding that is for all pods, for who waits for that.
+const tried = "warmpool.sh/placement-tried"
+
 // bindingOf is the binding for the pods that have the labels. All that the API server would fill in is there, so that it can
 // be compared.
 func bindingOf(p *cel.Placement, labels map[string]string) *admissionv1.MutatingAdmissionPolicyBinding {
 	b := p.Binding.DeepCopy()
+	if labels == nil {
+		b.Annotations = map[string]string{tried: "true"}
+	}
 	b.Spec.MatchResources = &admissionv1.MatchResources{
 		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{MatchLabels: labels}, MatchPolicy: new(admissionv1.Equivalent),
 	}

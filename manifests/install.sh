@@ -89,6 +89,9 @@ split_webhooks() {
 	k get mutatingwebhookconfiguration warmpool -o json | k patch --local -f - --type=json -o json -p '[
 		{"op": "replace", "path": "/metadata", "value": {"name": "warmpool-pods", "labels": {"app.kubernetes.io/part-of": "warmpool"}}},
 		{"op": "remove", "path": "/webhooks/1"}]' | k create -f -
+	# To apply without it would not do: its caBundle has another owner, and so it would stay, with nothing else in it.
+	k patch mutatingwebhookconfiguration warmpool --type=json -p '[
+		{"op": "test", "path": "/webhooks/0/name", "value": "pods.warmpool.sh"}, {"op": "remove", "path": "/webhooks/0"}]'
 }
 
 apply() { k apply --server-side --force-conflicts -f "$dir/all.yaml"; }

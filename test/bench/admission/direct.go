@@ -138,7 +138,7 @@ func (c *cluster) trust(ctx context.Context, s server) (*tls.Config, error) {
 	}
 	if s.name == string(warmpool) {
 		var all admissionv1.MutatingWebhookConfiguration
-		if err := c.admin.Get(ctx, client.ObjectKey{Name: "warmpool"}, &all); err != nil {
+		if err := c.admin.Get(ctx, client.ObjectKey{Name: "warmpool-pods"}, &all); err != nil {
 			return nil, err
 		}
 		settings.ServerName, ca = install.Service+"."+install.Namespace+".svc", all.Webhooks[0].ClientConfig.CABundle

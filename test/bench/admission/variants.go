@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/install"
 	"warmpool.sh/webhook"
 	"warmpool.sh/webhook/cel"
 )
@@ -101,7 +102,7 @@ func (c *cluster) register(ctx context.Context, shipped *admissionv1.MutatingWeb
 			return err
 		}
 	}
-	placement, err := cel.NewPlacement(c.evaluator)
+	placement, err := cel.NewPlacement(c.evaluator, install.Namespace)
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (c *cluster) narrow(ctx context.Context) (*admissionv1.MutatingWebhook, err
 	var shipped *admissionv1.MutatingWebhook
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var all admissionv1.MutatingWebhookConfiguration
-		if err := c.admin.Get(ctx, client.ObjectKey{Name: "warmpool"}, &all); err != nil {
+		if err := c.admin.Get(ctx, client.ObjectKey{Name: "warmpool-pods"}, &all); err != nil {
 			return err
 		}
 		for i := range all.Webhooks {

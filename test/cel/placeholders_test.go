@@ -2,6 +2,7 @@ package cel_test
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -158,9 +159,7 @@ func (c *placeholderCase) shareNamespace(t *testing.T, facts *cluster.Snapshot) 
 		labels := namespace.Labels
 		require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace))
 		namespace.Labels = map[string]string{corev1.LabelMetadataName: namespace.Name}
-		for key, value := range labels {
-			namespace.Labels[key] = value
-		}
+		maps.Copy(namespace.Labels, labels)
 		require.NoError(t, admin.Update(t.Context(), namespace))
 	} else {
 		require.NoError(t, err)

@@ -184,7 +184,7 @@ func Root() (string, error) {
 // Build compiles warmpool into dir and returns the path of the executable.
 func Build(ctx context.Context, root, dir string) (string, error) {
 	binary := filepath.Join(dir, "warmpool")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/warmpool")
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", binary, "./cmd/warmpool")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build warmpool: %w\n%s", err, out)

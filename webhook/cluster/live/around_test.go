@@ -103,6 +103,10 @@ metadata: {name: ours}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
+metadata: {name: our-pods}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
 metadata: {name: foreign}
 ---
 apiVersion: v1
@@ -163,6 +167,7 @@ var auditScope = Scope{
 	Workspaces:    labels.SelectorFromSet(labels.Set{"workspace": "yes"}),
 	IsPlaceholder: func(d *appsv1.Deployment) bool { return d.Labels["placeholder"] == "true" },
 	Webhooks:      "ours",
+	PodsWebhook:   "our-pods",
 }
 
 func startAudited(t *testing.T) *controlplane.ControlPlane {
@@ -251,7 +256,7 @@ func TestReadingOfAnAudit(t *testing.T) {
 	assert.NotNil(t, facts.ClusterRoles.Get("cluster-admin"))
 	assert.Equal(t, 1, facts.Volumes.Len())
 	assert.Equal(t, 1, facts.Claims.Len())
-	assert.Equal(t, 1, facts.MutatingWebhooks.Len())
+	assert.Equal(t, 2, facts.MutatingWebhooks.Len())
 	assert.True(t, facts.ValidatingWebhooks.Known())
 	assert.Equal(t, 1, facts.NodeClasses.Len())
 	assert.Equal(t, corev1.ConditionFalse, facts.NodeClasses.Get("ExampleNodeClass.example.com/good").Ready.Status)

@@ -40,7 +40,12 @@ func TestStarts(t *testing.T) {
 			count := fmt.Sprintf("warmpool_workspace_start_seconds_count{path=%q,pool=\"cpu\"} ", s.path)
 			counted, timed := c.sample(t, sample), c.sample(t, count)
 			pod := c.workspace(t, s.name, s.node, s.cpu)
-			eventually(t, "the start is counted", func() string { return wanted(counted+1, c.sample(t, sample)) })
+			eventually(t, "the start is counted", func() string {
+				if problem := wanted(counted+1, c.sample(t, sample)); problem != "" {
+					return problem + ", of these:\n" + c.starts(t)
+				}
+				return ""
+			})
 			assert.Equal(t, timed+1, c.sample(t, count))
 			if s.cause == "" {
 				assert.Empty(t, c.coldStarts(t, pod))
@@ -108,6 +113,18 @@ func (c *cluster) sample(t *testing.T, begin string) (count int) {
 		}
 	}
 	return count
+}
+
+// starts are all of the leader's samples that count starts.
+func (c *cluster) starts(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for line := range strings.Lines(scrape(t, c.warmpool)) {
+		if strings.HasPrefix(line, "warmpool_workspace_starts_total") {
+			all.WriteString(line)
+		}
+	}
+	return all.String()
 }
 
 // coldStarts are the notes of the Events about a pod that has started cold.

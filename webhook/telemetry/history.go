@@ -123,7 +123,7 @@ func (h *history) with(image string, at time.Time) []string {
 }
 
 // pulls are the times of a placeholder's images: those known before, else when the container that pulled it has ended by
-// the kubelet's clock, else now, which may be a little late.
+// the kubelet's clock, else slack before now: it is seen a little late.
 func pulls(pod *corev1.Pod, known map[string]time.Time, now time.Time) map[string]time.Time {
 	images := map[string]time.Time{}
 	for key, value := range pod.Labels {
@@ -132,7 +132,7 @@ func pulls(pod *corev1.Pod, known map[string]time.Time, now time.Time) map[strin
 		}
 		at, before := known[key]
 		if !before {
-			at = cmp.Or(pulledAt(pod, key), now)
+			at = cmp.Or(pulledAt(pod, key), now.Add(-slack))
 		}
 		images[key] = at
 	}

@@ -22,6 +22,7 @@ import (
 	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/events"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/wake"
 )
 
 // limit is how long one audit may take.
@@ -46,11 +47,11 @@ type Options struct {
 
 // Controller audits the cluster. It works on the leader only.
 type Controller struct {
+	wake.Signal
 	log     logr.Logger
 	source  func() *policy.Evaluator
 	options Options
 	connect func() (client.Client, error)
-	changed chan struct{} // holds at most one signal
 
 	schedule schedule
 	gauge    gauge
@@ -66,7 +67,7 @@ func New(mgr ctrl.Manager, source func() *policy.Evaluator, events *events.Recor
 	return &Controller{
 		log: mgr.GetLogger().WithName("audit"), source: source, options: options,
 		connect: connector(mgr.GetConfig(), mgr.GetHTTPClient()),
-		changed: make(chan struct{}, 1), teller: teller{events: events, configuration: options.Configuration},
+		Signal:  wake.New(), teller: teller{events: events, configuration: options.Configuration},
 	}
 }
 
@@ -81,14 +82,6 @@ func connector(config *rest.Config, transport *http.Client) func() (client.Clien
 	}
 }
 
-// Changed tells that there is another Evaluator; it never blocks.
-func (c *Controller) Changed() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
-	}
-}
-
 // NeedLeaderElection says yes: one audit is enough, and one writer of its reports.
 func (c *Controller) NeedLeaderElection() bool { return true }
 
@@ -100,7 +93,7 @@ func (c *Controller) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.changed:
+		case <-c.Signal:
 		case <-timer.C:
 		}
 		e := c.source()

@@ -21,6 +21,7 @@ import (
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/events"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/wake"
 )
 
 // workers bounds the writes that are under way at once.
@@ -34,14 +35,14 @@ type recorder interface {
 // Controller patches placeholder Deployments whose images are not those of their pool's templates. It works on the
 // leader only.
 type Controller struct {
+	wake.Signal
 	log    logr.Logger
 	source func() *policy.Evaluator
 	writer client.Writer
 	// reader asks the API server itself, for what the cache does not keep.
-	reader  client.Reader
-	events  recorder
-	now     func() time.Time
-	changed chan struct{} // holds at most one signal
+	reader client.Reader
+	events recorder
+	now    func() time.Time
 
 	mu       sync.Mutex
 	memories map[types.NamespacedName]*memory
@@ -55,15 +56,7 @@ func New(mgr ctrl.Manager, source func() *policy.Evaluator, events *events.Recor
 	return &Controller{
 		log: mgr.GetLogger().WithName("image-sync"), source: source,
 		writer: mgr.GetClient(), reader: mgr.GetAPIReader(), events: events,
-		now: time.Now, changed: make(chan struct{}, 1), memories: map[types.NamespacedName]*memory{},
-	}
-}
-
-// Changed tells that there is another Evaluator; it never blocks.
-func (c *Controller) Changed() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
+		now: time.Now, Signal: wake.New(), memories: map[types.NamespacedName]*memory{},
 	}
 }
 
@@ -101,7 +94,7 @@ func (c *Controller) feed(ctx context.Context, queue workqueue.TypedRateLimiting
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.changed:
+		case <-c.Signal:
 		}
 	}
 }

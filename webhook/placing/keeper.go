@@ -22,6 +22,7 @@ import (
 
 	"warmpool.sh/webhook/cel"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/wake"
 )
 
 const (
@@ -36,12 +37,12 @@ var errUnwritten = errors.New("the policy that places pods has not been looked a
 // Keeper keeps the policy current. It writes on the leader only; whether the API server has such policies at all, every
 // replica asks.
 type Keeper struct {
+	wake.Signal
 	log       logr.Logger
 	source    func() *policy.Evaluator
 	namespace string
 	api       client.Client // without a cache
 	resources discovery.ServerResourcesInterface
-	changed   chan struct{} // holds at most one signal
 	metrics
 
 	served atomic.Bool
@@ -67,16 +68,8 @@ func New(mgr ctrl.Manager, source func() *policy.Evaluator, namespace string) (*
 	}
 	return &Keeper{
 		log: mgr.GetLogger().WithName("placement"), source: source, namespace: namespace, api: api, resources: resources,
-		changed: make(chan struct{}, 1), metrics: newMetrics(),
+		Signal: wake.New(), metrics: newMetrics(),
 	}, nil
-}
-
-// Changed tells that there is another Evaluator; it never blocks.
-func (k *Keeper) Changed() {
-	select {
-	case k.changed <- struct{}{}:
-	default:
-	}
 }
 
 // NeedLeaderElection says yes: two replicas may know different NodePools for a moment, and would write in turns.
@@ -135,7 +128,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-k.changed:
+		case <-k.Signal:
 		case <-time.After(wait):
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/wake"
 )
 
 // settle is how long after a Workspace's start its placeholder is looked for: the two watches know nothing of each other.
@@ -36,12 +37,12 @@ type Teller interface {
 
 // Controller tells how Workspaces start. It works on the leader only, and tells of no start that was before its time.
 type Controller struct {
+	wake.Signal
 	log     logr.Logger
 	source  func() *policy.Evaluator
 	events  Teller
 	config  *rest.Config
 	scheme  *runtime.Scheme
-	changed chan struct{} // holds at most one signal
 	history *history
 	watch   func(context.Context, labels.Selector) error // watchPods
 	began   time.Time                                    // of Start, in whole seconds as the API server's times are
@@ -57,7 +58,7 @@ var _ manager.LeaderElectionRunnable = (*Controller)(nil)
 func New(mgr ctrl.Manager, source func() *policy.Evaluator, events Teller) *Controller {
 	c := &Controller{
 		log: mgr.GetLogger().WithName("telemetry"), source: source, events: events, config: mgr.GetConfig(), scheme: mgr.GetScheme(),
-		changed: make(chan struct{}, 1), history: newHistory(), told: map[types.UID]bool{},
+		Signal: wake.New(), history: newHistory(), told: map[types.UID]bool{},
 	}
 	c.watch = c.watchPods
 	return c
@@ -65,14 +66,6 @@ func New(mgr ctrl.Manager, source func() *policy.Evaluator, events Teller) *Cont
 
 // NeedLeaderElection says yes: each start is counted once.
 func (c *Controller) NeedLeaderElection() bool { return true }
-
-// Changed tells that there is another Evaluator; it never blocks.
-func (c *Controller) Changed() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
-	}
-}
 
 // Start follows placeholders and Workspaces until ctx ends; it returns nil then. Where pods may not be watched the log
 // says so, and nothing is told.
@@ -93,7 +86,7 @@ func (c *Controller) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.changed:
+		case <-c.Signal:
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/wake"
 )
 
 // rig is a Controller in a bubble of time, with pods as its watch has brought them.
@@ -46,7 +47,7 @@ func inBubble(t *testing.T, test func(*rig), placeholderPods ...*corev1.Pod) {
 		r := &rig{t: t, queue: workqueue.NewTypedDelayingQueue[types.NamespacedName]()}
 		r.controller = &Controller{
 			log: logr.Discard(), source: func() *policy.Evaluator { return e }, events: r,
-			changed: make(chan struct{}, 1), history: newHistory(), told: map[types.UID]bool{},
+			Signal: wake.New(), history: newHistory(), told: map[types.UID]bool{},
 		}
 		r.controller.history.observe(e.Facts().PlaceholderPods, at(-60))
 		go r.controller.work(t.Context(), r, r.queue)
@@ -210,7 +211,7 @@ func TestTheSelectorChanges(t *testing.T) {
 			}
 			return all
 		}
-		c := &Controller{log: logr.Discard(), source: func() *policy.Evaluator { return e }, changed: make(chan struct{}, 1), history: newHistory()}
+		c := &Controller{log: logr.Discard(), source: func() *policy.Evaluator { return e }, Signal: wake.New(), history: newHistory()}
 		c.watch = func(ctx context.Context, selector labels.Selector) error {
 			watches <- "begin " + selector.String()
 			<-ctx.Done()

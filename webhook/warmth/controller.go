@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/wake"
 )
 
 // workers bounds the writes that are under way at once.
@@ -24,11 +25,11 @@ const workers = 8
 // Controller labels placeholder pods by how far their pre-pull is. It works on the leader only, and on the pods of the
 // placeholders' namespace alone, for the Snapshot has no others.
 type Controller struct {
-	log     logr.Logger
-	source  func() *policy.Evaluator
-	writer  client.Writer
-	now     func() time.Time
-	changed chan struct{} // holds at most one signal
+	wake.Signal
+	log    logr.Logger
+	source func() *policy.Evaluator
+	writer client.Writer
+	now    func() time.Time
 
 	mu     sync.Mutex
 	writes map[types.NamespacedName]written
@@ -42,15 +43,7 @@ var _ reconcile.Reconciler = (*Controller)(nil)
 func New(mgr ctrl.Manager, source func() *policy.Evaluator) *Controller {
 	return &Controller{
 		log: mgr.GetLogger().WithName("warmth"), source: source, writer: mgr.GetClient(),
-		now: time.Now, changed: make(chan struct{}, 1), writes: map[types.NamespacedName]written{},
-	}
-}
-
-// Changed tells that there is another Evaluator; it never blocks.
-func (c *Controller) Changed() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
+		now: time.Now, Signal: wake.New(), writes: map[types.NamespacedName]written{},
 	}
 }
 
@@ -86,7 +79,7 @@ func (c *Controller) feed(ctx context.Context, queue workqueue.TypedRateLimiting
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.changed:
+		case <-c.Signal:
 		}
 	}
 }

@@ -1,0 +1,21 @@
+package wake_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"warmpool.sh/webhook/wake"
+)
+
+func TestChangesComeTogether(t *testing.T) {
+	signal := wake.New()
+	assert.Empty(t, signal)
+	for range 3 {
+		signal.Changed() // would block for ever if it waited
+	}
+	<-signal
+	assert.Empty(t, signal)
+	signal.Changed()
+	assert.Len(t, signal, 1)
+}

@@ -39,10 +39,8 @@ func failuresOf(pods cluster.Facts[corev1.Pod]) failures {
 }
 
 func waitsFor(pod *corev1.Pod, container string) string {
-	for i := range pod.Status.InitContainerStatuses {
-		if s := &pod.Status.InitContainerStatuses[i]; s.Name == container && s.State.Waiting != nil {
-			return s.State.Waiting.Reason
-		}
+	if s := prepull.Status(pod, container); s != nil && s.State.Waiting != nil {
+		return s.State.Waiting.Reason
 	}
 	return ""
 }

@@ -194,9 +194,14 @@ func unread[T any](what string, facts cluster.Facts[T]) []Finding {
 	if facts.Known() {
 		return nil
 	}
-	f := notVerified(field.NewPath("unknown"), fmt.Sprintf("%s: %s", what, facts.Reason()))
-	f.Error.Field = "" // of no object
-	return []Finding{f}
+	return []Finding{notVerifiedOfNone(fmt.Sprintf("%s: %s", what, facts.Reason()))}
+}
+
+// notVerifiedOfNone is notVerified about no object, and so about no field.
+func notVerifiedOfNone(why string) Finding {
+	f := notVerified(field.NewPath("unknown"), why)
+	f.Error.Field = ""
+	return f
 }
 
 // PoolName is the name of the object's pool; empty when it has none.

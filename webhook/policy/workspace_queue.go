@@ -60,9 +60,7 @@ func checkQueueKnown(a *Audit) []Finding {
 	if unknown = slices.Compact(unknown); len(unknown) == 0 {
 		return nil
 	}
-	f := notVerified(field.NewPath("unknown"), "no Namespace object tells whether Task Governance asks for a queue in: "+clip(strings.Join(unknown, ", ")))
-	f.Error.Field = "" // of no object
-	return []Finding{f}
+	return []Finding{notVerifiedOfNone("no Namespace object tells whether Task Governance asks for a queue in: " + clip(strings.Join(unknown, ", ")))}
 }
 
 // checkQueuePriority says nothing where there are no classes at all: kueue may not be there, or not be read.

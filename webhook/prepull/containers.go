@@ -40,6 +40,16 @@ func Owns(name string) bool {
 	return ok
 }
 
+// Status is what the kubelet says of the pod's init container of this name; nil while it says nothing.
+func Status(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	for i := range pod.Status.InitContainerStatuses {
+		if pod.Status.InitContainerStatuses[i].Name == name {
+			return &pod.Status.InitContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
 // owned are the indices of the pre-pull containers in the order of their places.
 func owned(init []corev1.Container) []int {
 	var found []int

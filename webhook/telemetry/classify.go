@@ -71,8 +71,8 @@ func classify(pod *corev1.Pod, place place, at times, h *history) start {
 	image := policy.WorkspaceContainer(&pod.Spec).Image
 	node := pod.Spec.NodeName
 	held, left := false, false
+	settled := at.bound.Add(slack)
 	for _, stay := range h.on(node) {
-		settled := at.bound.Add(slack)
 		switch {
 		case stay.since.After(settled) || stay.left() && stay.until.Before(pod.CreationTimestamp.Time):
 			continue

@@ -69,16 +69,13 @@ func (h *history) observe(pods cluster.Facts[corev1.Pod], now time.Time) {
 }
 
 func (h *history) arrive(pod *corev1.Pod, now time.Time) {
+	if !h.looked {
+		now = time.Time{} // nobody knows since when
+	}
 	stays := h.byNode[pod.Spec.NodeName]
 	i := slices.IndexFunc(stays, func(s stay) bool { return s.pod == pod.UID })
 	if i < 0 {
-		i, stays = len(stays), append(stays, stay{pod: pod.UID})
-		if h.looked {
-			stays[i].since = now
-		}
-	}
-	if !h.looked {
-		now = time.Time{} // nobody knows since when
+		i, stays = len(stays), append(stays, stay{pod: pod.UID, since: now})
 	}
 	stays[i].images, stays[i].until = pulls(pod, stays[i].images, now), time.Time{}
 	h.byNode[pod.Spec.NodeName] = stays
@@ -146,10 +143,8 @@ func pulledAt(pod *corev1.Pod, label string) time.Time {
 		if prepull.ImageLabel(container.Image) != label {
 			continue
 		}
-		for j := range pod.Status.InitContainerStatuses {
-			if s := &pod.Status.InitContainerStatuses[j]; s.Name == container.Name && s.State.Terminated != nil {
-				return s.State.Terminated.FinishedAt.Time
-			}
+		if s := prepull.Status(pod, container.Name); s != nil && s.State.Terminated != nil {
+			return s.State.Terminated.FinishedAt.Time
 		}
 	}
 	return time.Time{}

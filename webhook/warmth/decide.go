@@ -46,7 +46,7 @@ func progress(pod *corev1.Pod, images map[string]string) state {
 			continue
 		}
 		pulls = true
-		status := statusOf(pod, container.Name)
+		status := prepull.Status(pod, container.Name)
 		if status != nil && isPulled(status) {
 			images[prepull.ImageLabel(container.Image)] = "true"
 		} else {
@@ -64,15 +64,6 @@ func progress(pod *corev1.Pod, images map[string]string) state {
 	default:
 		return warm
 	}
-}
-
-func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
-	for i := range pod.Status.InitContainerStatuses {
-		if pod.Status.InitContainerStatuses[i].Name == container {
-			return &pod.Status.InitContainerStatuses[i]
-		}
-	}
-	return nil
 }
 
 // isPulled tells whether a container has ended well, or could not be started: the kubelet gets that far with the image

@@ -8,7 +8,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,69 +23,77 @@ const FieldManager = "warmpool-placement"
 // write applies what differs, and tells whether something did. Where there is no binding for all pods yet, or another
 // policy than it was tried with, the samples come first.
 func (k *Keeper) write(ctx context.Context, e *policy.Evaluator, want *cel.Placement) (wrote bool, err error) {
-	wrotePolicy, err := k.writePolicy(ctx, want.Policy) // first: where somebody has taken it away, nothing else is written
-	if err != nil {
+	var livePolicy admissionv1.MutatingAdmissionPolicy // first: where somebody has taken it away, nothing else is written
+	switch found, err := k.read(ctx, want.Policy, &livePolicy); {
+	case err != nil:
 		return false, err
+	case !found:
+		return false, fmt.Errorf("the MutatingAdmissionPolicy %s does not exist: apply the manifests (manifests/overlays/cel)", want.Policy.Name)
+	case !equality.Semantic.DeepEqual(livePolicy.Spec, want.Policy.Spec):
+		if err := k.apply(ctx, want.Policy); err != nil {
+			return false, err
+		}
+		wrote = true
 	}
-	parameters := &corev1.ConfigMap{}
-	wroteParameters, err := k.apply(ctx, want.Parameters, parameters, func() bool { return maps.Equal(parameters.Data, want.Parameters.Data) })
-	if err != nil {
+	var parameters corev1.ConfigMap
+	switch found, err := k.read(ctx, want.Parameters, &parameters); {
+	case err != nil:
 		return false, err
+	case !found || !maps.Equal(parameters.Data, want.Parameters.Data):
+		if err := k.apply(ctx, want.Parameters); err != nil {
+			return false, err
+		}
+		wrote = true
 	}
-	live := &admissionv1.MutatingAdmissionPolicyBinding{}
+	bound, err := k.bind(ctx, e, want)
+	return wrote || bound, err
+}
+
+// bind has the policy hold for all pods, after the samples, and tells whether it did not.
+func (k *Keeper) bind(ctx context.Context, e *policy.Evaluator, want *cel.Placement) (wrote bool, err error) {
 	forAll := bindingOf(want, nil)
-	isForAll := func() bool {
-		return equality.Semantic.DeepEqual(live.Spec, forAll.Spec) && live.Annotations[tried] == forAll.Annotations[tried]
-	}
-	if err := k.api.Get(ctx, client.ObjectKeyFromObject(forAll), live); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("read the binding of the policy: %w", err)
-	}
-	if isForAll() {
-		return wroteParameters || wrotePolicy, nil
-	}
-	if live.UID == "" {
-		forSamples := bindingOf(want, sampleLabel)
-		if _, err := k.apply(ctx, forSamples, live, func() bool { return false }); err != nil {
+	var live admissionv1.MutatingAdmissionPolicyBinding
+	switch found, err := k.read(ctx, forAll, &live); {
+	case err != nil:
+		return false, err
+	case found && equality.Semantic.DeepEqual(live.Spec, forAll.Spec) && live.Annotations[tried] == forAll.Annotations[tried]:
+		return false, nil
+	case !found:
+		if err := k.apply(ctx, bindingOf(want, sampleLabel)); err != nil {
 			return false, err
 		}
 	}
 	if err := k.check(ctx, e, sampleLabel); err != nil {
 		return false, err
 	}
-	_, err = k.apply(ctx, forAll, live, isForAll)
-	return true, err
+	return true, k.apply(ctx, forAll)
 }
 
-// writePolicy changes the policy of the manifests.
-func (k *Keeper) writePolicy(ctx context.Context, want *admissionv1.MutatingAdmissionPolicy) (wrote bool, err error) {
-	live := &admissionv1.MutatingAdmissionPolicy{}
-	err = k.api.Get(ctx, client.ObjectKeyFromObject(want), live)
-	if apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("the MutatingAdmissionPolicy %s does not exist: apply the manifests (manifests/overlays/cel)", want.Name)
-	}
-	return k.apply(ctx, want, live, func() bool { return equality.Semantic.DeepEqual(live.Spec, want.Spec) })
-}
-
-// apply writes an object unless the one that there is, which is read into live, is the same.
-func (k *Keeper) apply(ctx context.Context, want, live client.Object, isSame func() bool) (wrote bool, err error) {
-	what := fmt.Sprintf("%s %s", want.GetObjectKind().GroupVersionKind().Kind, want.GetName())
-	switch err := k.api.Get(ctx, client.ObjectKeyFromObject(want), live); {
-	case client.IgnoreNotFound(err) != nil:
-		return false, fmt.Errorf("read %s: %w", what, err)
-	case err == nil && isSame():
+// read reads what there is of an object into live.
+func (k *Keeper) read(ctx context.Context, want, live client.Object) (found bool, err error) {
+	if err := k.api.Get(ctx, client.ObjectKeyFromObject(want), live); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read %s %s: %w", kindOf(want), want.GetName(), err)
+	} else if err != nil {
 		return false, nil
 	}
+	return true, nil
+}
+
+// apply writes an object.
+func (k *Keeper) apply(ctx context.Context, want client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	if err != nil {
-		return false, fmt.Errorf("encode %s: %w", what, err)
+		return fmt.Errorf("encode %s %s: %w", kindOf(want), want.GetName(), err)
 	}
 	object := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content})
 	if err := k.api.Apply(ctx, object, client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
-		return false, fmt.Errorf("write %s: %w", what, err)
+		return fmt.Errorf("write %s %s: %w", kindOf(want), want.GetName(), err)
 	}
-	k.log.Info("written", "kind", want.GetObjectKind().GroupVersionKind().Kind, "name", want.GetName())
-	return true, nil
+	k.log.Info("written", "kind", kindOf(want), "name", want.GetName())
+	return nil
 }
+
+func kindOf(object client.Object) string { return object.GetObjectKind().GroupVersionKind().Kind }
 
 // tried is an annotation of the binding that is for all pods, for who waits for that.
 const tried = "warmpool.sh/placement-tried"

@@ -25,12 +25,6 @@ import (
 	"warmpool.sh/webhook/policy"
 )
 
-// Names of the webhook configurations that warmpool ships: both of placeholders, and that of pods.
-const (
-	webhooksName    = "warmpool"
-	podsWebhookName = "warmpool-pods"
-)
-
 // audited is what an audit judges and what is to be said about it.
 type audited struct {
 	config *config.WarmPoolConfiguration
@@ -148,7 +142,7 @@ func readAround(ctx context.Context, reading *live.Reading, found *audited) erro
 		return err
 	}
 	found.facts.Around = reading.Around(ctx, found.facts, live.Scope{
-		Workspaces: selector, IsPlaceholder: evaluator.IsPlaceholder, Webhooks: webhooksName, PodsWebhook: podsWebhookName,
+		Workspaces: selector, IsPlaceholder: evaluator.IsPlaceholder, Webhooks: policy.PlaceholdersConfiguration, PodsWebhook: policy.PodsConfiguration,
 	})
 	return nil
 }

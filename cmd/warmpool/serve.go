@@ -186,7 +186,7 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 	images := imagesync.New(mgr, evaluators.Current, recorder)
 	warm := warmth.New(mgr, evaluators.Current)
 	audits := auditing.New(mgr, evaluators.Current, recorder, auditing.Options{
-		Webhooks: webhooksName, PodsWebhook: podsWebhookName, Configuration: client.ObjectKey{Namespace: o.certs.Namespace, Name: configMapName},
+		Webhooks: policy.PlaceholdersConfiguration, PodsWebhook: policy.PodsConfiguration, Configuration: client.ObjectKey{Namespace: o.certs.Namespace, Name: configMapName},
 	})
 	starts := telemetry.New(mgr, evaluators.Current, recorder)
 	evaluators.Changed = []func(){images.Changed, warm.Changed, audits.Changed, starts.Changed}

@@ -110,13 +110,22 @@ const header = `# Written by warmpool export cel. The placement of Workspace pod
 
 // YAML are the objects as a stream of documents, in the order in which they are to be applied.
 func (p *Placement) YAML() ([]byte, error) {
-	parameters, err := yaml.Marshal(p.Parameters)
-	if err != nil {
-		return nil, fmt.Errorf("encode the parameters: %w", err)
+	text, err := documents(p.Parameters, p.policy, p.Binding)
+	return append([]byte(header), text...), err
+}
+
+// documents writes objects as a stream of YAML documents; bytes are a document already.
+func documents(objects ...any) ([]byte, error) {
+	texts := make([][]byte, 0, len(objects))
+	for _, object := range objects {
+		text, isText := object.([]byte)
+		if !isText {
+			var err error
+			if text, err = yaml.Marshal(object); err != nil {
+				return nil, fmt.Errorf("encode %T: %w", object, err)
+			}
+		}
+		texts = append(texts, text)
 	}
-	binding, err := yaml.Marshal(p.Binding)
-	if err != nil {
-		return nil, fmt.Errorf("encode the binding: %w", err)
-	}
-	return bytes.Join([][]byte{append([]byte(header), parameters...), p.policy, binding}, []byte("---\n")), nil
+	return bytes.Join(texts, []byte("---\n")), nil
 }

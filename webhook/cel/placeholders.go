@@ -93,14 +93,4 @@ func exempt(e *policy.Evaluator, id string) string {
 }
 
 // YAML are the objects as a stream of documents.
-func (p *Placeholders) YAML() ([]byte, error) {
-	rules, err := yaml.Marshal(p.Policy)
-	if err != nil {
-		return nil, fmt.Errorf("encode the policy of placeholders: %w", err)
-	}
-	binding, err := yaml.Marshal(p.Binding)
-	if err != nil {
-		return nil, fmt.Errorf("encode its binding: %w", err)
-	}
-	return bytes.Join([][]byte{rules, binding}, []byte("---\n")), nil
-}
+func (p *Placeholders) YAML() ([]byte, error) { return documents(p.Policy, p.Binding) }

@@ -32,10 +32,13 @@ var webhookScope = &Rule{
 }
 
 const (
-	webhookConfiguration = "warmpool"      // of placeholders, both kinds
-	podsConfiguration    = "warmpool-pods" // of pods, where no policy places them
-	webhookService       = "warmpool-webhook"
-	webhookNamespace     = "warmpool-system"
+	// PlaceholdersConfiguration is the name of warmpool's webhook configurations of placeholders, of both kinds.
+	PlaceholdersConfiguration = "warmpool"
+	// PodsConfiguration is that of its webhook of pods, where no policy places them.
+	PodsConfiguration = "warmpool-pods"
+
+	webhookService   = "warmpool-webhook"
+	webhookNamespace = "warmpool-system"
 )
 
 // webhook is what mutating and validating webhooks have in common.
@@ -81,17 +84,17 @@ func configurationFindings(a *Audit, kind string, byName map[string][]webhook, m
 	installed := false
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		for _, w := range byName[name] {
-			if name != webhookConfiguration && name != podsConfiguration && (w.client.Service == nil || w.client.Service.Name != webhookService) {
+			if name != PlaceholdersConfiguration && name != PodsConfiguration && (w.client.Service == nil || w.client.Service.Name != webhookService) {
 				continue
 			}
-			installed = installed || name != podsConfiguration
+			installed = installed || name != PodsConfiguration
 			for _, f := range webhookFindings(a, &w) {
 				findings = append(findings, f.about(kind, "", name, ""))
 			}
 		}
 	}
 	path := field.NewPath("webhooks")
-	for _, name := range []string{webhookConfiguration, podsConfiguration} {
+	for _, name := range []string{PlaceholdersConfiguration, PodsConfiguration} {
 		if reason := malformed(name); reason != "" {
 			findings = append(findings, notVerified(path, reason).about(kind, "", name, ""))
 			installed = true
@@ -99,10 +102,10 @@ func configurationFindings(a *Audit, kind string, byName map[string][]webhook, m
 	}
 	if !installed {
 		f := required(path, "warmpool's webhooks are not installed: nothing is filled in and nothing denied")
-		if !a.live() && a.facts.MutatingWebhooks.Get(webhookConfiguration) == nil && a.facts.ValidatingWebhooks.Get(webhookConfiguration) == nil {
+		if !a.live() && a.facts.MutatingWebhooks.Get(PlaceholdersConfiguration) == nil && a.facts.ValidatingWebhooks.Get(PlaceholdersConfiguration) == nil {
 			f = required(path, "not among these files: where warmpool's webhooks are not installed, nothing is filled in and nothing denied").milder(SeverityInfo)
 		}
-		findings = append(findings, f.about(kind, "", webhookConfiguration, ""))
+		findings = append(findings, f.about(kind, "", PlaceholdersConfiguration, ""))
 	}
 	return findings
 }

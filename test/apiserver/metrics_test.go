@@ -1,14 +1,11 @@
 package apiserver_test
 
 import (
-	"bufio"
-	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"warmpool.sh/test/install"
 )
 
 // metric is the sum of warmpool's metric over all series that have the labels, each written as name="value".
@@ -19,25 +16,8 @@ func metric(t *testing.T, name string, labels ...string) float64 {
 
 func metricAt(t *testing.T, url, name string, labels ...string) float64 {
 	t.Helper()
-	request, err := http.NewRequestWithContext(cleanup, http.MethodGet, url, nil)
+	sum, _, err := install.Metric(cleanup, url, name, labels...)
 	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close() //nolint:errcheck // only read from
-	require.Equal(t, http.StatusOK, response.StatusCode)
-	sum := 0.0
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		series, value, ok := strings.Cut(lines.Text(), " ")
-		seriesName, seriesLabels, _ := strings.Cut(series, "{")
-		if !ok || seriesName != name || slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(seriesLabels, l) }) {
-			continue
-		}
-		n, err := strconv.ParseFloat(value, 64)
-		require.NoError(t, err, lines.Text())
-		sum += n
-	}
-	require.NoError(t, lines.Err())
 	return sum
 }
 

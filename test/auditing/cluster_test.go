@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,29 +80,8 @@ func eventually(t *testing.T, what string, problem func() string) {
 // metric is the sum of the leader's samples whose labels contain all parts; found tells whether there is one.
 func (c *cluster) metric(t *testing.T, name string, parts ...string) (sum float64, found bool) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.warmpool.MetricsURL, nil)
+	sum, found, err := install.Metric(t.Context(), c.warmpool.MetricsURL, name, parts...)
 	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close() //nolint:errcheck // only read from
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-next:
-	for line := range strings.Lines(string(body)) {
-		rest, ok := strings.CutPrefix(line, name)
-		if !ok || rest[0] != '{' && rest[0] != ' ' {
-			continue
-		}
-		for _, part := range parts {
-			if !strings.Contains(rest, part) {
-				continue next
-			}
-		}
-		var value float64
-		_, err := fmt.Sscan(rest[strings.LastIndex(rest, " "):], &value)
-		require.NoError(t, err)
-		sum, found = sum+value, true
-	}
 	return sum, found
 }
 

@@ -3,8 +3,6 @@ package day_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"warmpool.sh/test/install"
 	"warmpool.sh/test/simulation"
 )
 
@@ -127,12 +126,9 @@ func (s *soaked) String() string {
 
 // metrics are warmpool's.
 func (r *replay) metrics(t require.TestingT) string {
-	response, err := http.Get(r.Warmpool.MetricsURL)
+	text, err := install.Metrics(context.Background(), r.Warmpool.MetricsURL)
 	require.NoError(t, err)
-	defer response.Body.Close() //nolint:errcheck // only read from
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return string(text)
+	return text
 }
 
 // errors are the lines of warmpool's log that tell of one, since it is ready: before, its own webhook does not answer yet.

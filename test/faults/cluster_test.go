@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,26 +124,13 @@ func (c *cluster) roll(t *testing.T, w *install.Warmpool) {
 // alive tells whether a replica's process still runs.
 func alive(w *install.Warmpool) bool { return syscall.Kill(w.PID(), 0) == nil }
 
-func metrics(ctx context.Context, w *install.Warmpool) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.MetricsURL, nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(response.Body)
-	return string(text), errors.Join(err, response.Body.Close())
-}
-
 // leader is the replica that leads.
 func (c *cluster) leader(t *testing.T) *install.Warmpool {
 	t.Helper()
 	var found *install.Warmpool
 	eventually(t, "one leads", func() error {
 		for _, w := range c.replicas {
-			text, err := metrics(t.Context(), w)
+			text, err := install.Metrics(t.Context(), w.MetricsURL)
 			if err != nil {
 				return err
 			}

@@ -160,7 +160,7 @@ func breakConfiguration(t *testing.T, c *cluster, l *load) string {
 	for _, w := range c.replicas {
 		require.NoError(t, os.WriteFile(w.ConfigFile, []byte("pools: ["), 0o600))
 		eventually(t, "the file is refused", func() error {
-			text, err := metrics(t.Context(), w)
+			text, err := install.Metrics(t.Context(), w.MetricsURL)
 			if err == nil && !strings.Contains(text, `warmpool_config_reloads_total{result="refused"} 1`) {
 				return errors.New("not refused")
 			}

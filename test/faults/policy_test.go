@@ -121,7 +121,7 @@ func addTaint(t *testing.T, c *cluster, l *load) string {
 	nodePool := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "karpenter.sh/v1", "kind": "NodePool"}}
 	nodePool.SetName("spaces-gpu")
 	eventually(t, "one leads, and the policy is current", func() error { // the one before was killed
-		text, err := metrics(t.Context(), c.leader(t))
+		text, err := install.Metrics(t.Context(), c.leader(t).MetricsURL)
 		if err == nil && !hasLine(text, "warmpool_placement_policy_current 1") {
 			err = errors.New("it is not current")
 		}

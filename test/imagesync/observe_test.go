@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/install"
 	"warmpool.sh/webhook/prepull"
 )
 
@@ -175,29 +174,8 @@ func (c *cluster) metric(t *testing.T, name, labels string) float64 {
 }
 
 func (c *cluster) readMetric(ctx context.Context, name, labels string) (sum float64, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.warmpool.MetricsURL, nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(body)) {
-		if rest, ok := strings.CutPrefix(line, name); ok && strings.Contains(rest, labels) && (rest[0] == '{' || rest[0] == ' ') {
-			var value float64
-			if _, err := fmt.Sscan(rest[strings.LastIndex(rest, " "):], &value); err != nil {
-				return 0, fmt.Errorf("read %q: %w", line, err)
-			}
-			sum += value
-		}
-	}
-	return sum, nil
+	sum, _, err = install.Metric(ctx, c.warmpool.MetricsURL, name, labels)
+	return sum, err
 }
 
 // logged are the lines of warmpool's log that contain all parts.

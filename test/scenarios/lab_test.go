@@ -3,8 +3,6 @@ package scenarios_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/install"
 	"warmpool.sh/test/simulation"
 	"warmpool.sh/webhook/prepull"
 )
@@ -229,26 +228,11 @@ func (l *lab) onlyPlaceholders(t *testing.T, count int, reason string) {
 }
 
 // metric is the sum of warmpool's samples of this name whose labels contain all parts.
-func (l *lab) metric(t *testing.T, name string, parts ...string) (sum int) {
+func (l *lab) metric(t *testing.T, name string, parts ...string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, l.Warmpool.MetricsURL, nil)
+	value, _, err := install.Metric(t.Context(), l.Warmpool.MetricsURL, name, parts...)
 	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close() //nolint:errcheck // only read from
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	for line := range strings.Lines(string(text)) {
-		rest, ok := strings.CutPrefix(line, name+"{")
-		if !ok || slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(rest, part) }) {
-			continue
-		}
-		var value int
-		_, err := fmt.Sscan(rest[strings.LastIndex(rest, " ")+1:], &value)
-		require.NoError(t, err)
-		sum += value
-	}
-	return sum
+	return int(value)
 }
 
 // counted has play start Workspaces, and waits until warmpool has counted this many more of a pool, path and cause.

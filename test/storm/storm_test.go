@@ -2,9 +2,6 @@ package storm_test
 
 import (
 	"context"
-	"errors"
-	"io"
-	"net/http"
 	"os"
 	"regexp"
 	"testing"
@@ -95,13 +92,9 @@ func holder(t *testing.T, cluster *storm.Cluster) string {
 
 func metrics(t *testing.T, w *install.Warmpool) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.MetricsURL, nil)
+	text, err := install.Metrics(t.Context(), w.MetricsURL)
 	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, errors.Join(err, response.Body.Close()))
-	return string(text)
+	return text
 }
 
 // allPull waits until every placeholder pulls the images of a version.

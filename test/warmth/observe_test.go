@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,12 +121,7 @@ func counted(t *testing.T, w *install.Warmpool, want map[string]int) {
 // scrape gives the metrics of a replica.
 func scrape(t *testing.T, w *install.Warmpool) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.MetricsURL, nil)
+	text, err := install.Metrics(t.Context(), w.MetricsURL)
 	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close() //nolint:errcheck // only read from
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return string(body)
+	return text
 }

@@ -30,11 +30,15 @@ const (
 
 // parameters are the data that policy.yaml reads. What belongs to a pool has the pool's name before a dot.
 //
-//	pools            the names, in their order
-//	accelerators     a regular expression over all resources that choose a pool
+//	plain            the pools whose nodes have no accelerators, in their order
+//	accelerated      the others
+//	apart_VALUE      the pool of which VALUE is the node label's first, if no other pool has such nodes: who requires the label
+//	                 is of no other pool
+//	accelerators     lines, for all resources that choose a pool: the name and a space, what names begin with, or a regular
+//	                 expression that begins with ^
 //	placeholders     the namespace of the placeholders
 //	exemptions       lines: RULE NAMESPACE [NAME]
-//	cpu.accelerators a regular expression over those of the pool's nodes; empty: they have none
+//	gpu.accelerators lines of the same kind for those of the pool's nodes
 //	cpu.templates    NAMESPACE/NAME …
 //	cpu.rules        the rules that are not off
 //	cpu.label        KEY VALUE … of the node label
@@ -43,14 +47,25 @@ const (
 //	cpu.images       lines: IMAGE LABEL, of which LABEL is on the placeholders that have pulled the image
 func parameters(e *policy.Evaluator) (map[string]string, error) {
 	w := &writer{data: map[string]string{}}
-	var names []string
-	for _, pool := range e.Pools().All() {
-		names = append(names, pool.Config.Name)
+	pools := e.Pools().All()
+	var plain, accelerated []string
+	var globs []string // those of the pools first: a pod of a pool is found among them
+	for _, pool := range pools {
+		if len(pool.Config.Accelerators) == 0 {
+			plain = append(plain, pool.Config.Name)
+		} else {
+			accelerated = append(accelerated, pool.Config.Name)
+		}
+		globs = append(globs, pool.Config.Accelerators...)
 		w.pool(pool, e.Filling(pool))
 	}
-	w.words("pools", names...)
-	w.atMost(maxPools, len(names), "pools", "pools")
-	w.data["accelerators"] = w.pattern("accelerators", e.Pools().AcceleratorGlobs())
+	w.words("plain", plain...)
+	w.words("accelerated", accelerated...)
+	w.atMost(maxPools, len(pools), "pools", "pools")
+	w.globs("accelerators", append(globs, e.Pools().AcceleratorGlobs()...))
+	for _, pool := range apart(pools) {
+		w.words("apart_"+pool.Requirement.Values[0], pool.Config.Name)
+	}
 	w.words("placeholders", e.Config().Placeholders.Namespace)
 	var exemptions []string
 	for _, x := range e.Exemptions() {
@@ -80,9 +95,8 @@ type writer struct {
 
 func (w *writer) pool(pool *placement.Pool, filling policy.Filling) {
 	at := func(key string) string { return pool.Config.Name + "." + key }
-	w.data[at("accelerators")] = ""
 	if len(pool.Config.Accelerators) > 0 {
-		w.data[at("accelerators")] = w.pattern(at("accelerators"), pool.Config.Accelerators)
+		w.globs(at("accelerators"), pool.Config.Accelerators)
 	}
 	w.words(at("templates"), templates(pool.Config)...)
 	w.atMost(maxTemplates, len(pool.Config.Templates), at("templates"), "templates")
@@ -153,15 +167,53 @@ func (w *writer) line(at string, words []string) string {
 	return strings.Join(words, " ")
 }
 
-// pattern is the regular expression that matches what any of the globs does.
-func (w *writer) pattern(at string, globs []string) string {
-	var patterns []string
-	for _, glob := range sets.List(sets.New(globs...)) {
-		pattern, err := regularExpression(glob)
-		if err != nil && w.err == nil {
-			w.err = fmt.Errorf("%s: %w", at, err)
+// globs says each glob as the policy takes the least time to read: a regular expression could say all of them, and takes the most.
+func (w *writer) globs(at string, globs []string) {
+	var lines []string
+	for i, glob := range globs {
+		if slices.Contains(globs[:i], glob) {
+			continue
 		}
-		patterns = append(patterns, pattern)
+		// A star stands for no slash, of which a resource's name has one at most.
+		prefix, starred := strings.CutSuffix(glob, "*")
+		switch special := strings.ContainsAny(prefix, `*?[\^`); {
+		case !special && !starred:
+			lines = append(lines, w.line(at, []string{glob})+" ")
+		case !special && strings.Contains(prefix, "/"):
+			lines = append(lines, w.line(at, []string{prefix}))
+		default:
+			pattern, err := regularExpression(glob)
+			if err != nil && w.err == nil {
+				w.err = fmt.Errorf("%s: %w", at, err)
+			}
+			lines = append(lines, w.line(at, []string{"^" + pattern + "$"}))
+		}
 	}
-	return "^(" + strings.Join(patterns, "|") + ")$"
+	w.data[at] = strings.Join(lines, "\n")
+}
+
+// apart are the pools whose label every NodePool of all other pools excludes.
+func apart(pools []*placement.Pool) []*placement.Pool {
+	var those []*placement.Pool
+	for _, pool := range pools {
+		excluded := len(pool.Requirement.Values) > 0
+		for _, other := range pools {
+			excluded = excluded && (other == pool || excludes(other.NodeLabels(), pool.Requirement))
+		}
+		if excluded {
+			those = append(those, pool)
+		}
+	}
+	return those
+}
+
+func excludes(nodePools []map[string][]corev1.NodeSelectorRequirement, required corev1.NodeSelectorRequirement) bool {
+	for _, labels := range nodePools {
+		if !slices.ContainsFunc(labels[required.Key], func(r corev1.NodeSelectorRequirement) bool {
+			return r.Operator == corev1.NodeSelectorOpIn && sets.New(r.Values...).Intersection(sets.New(required.Values...)).Len() == 0
+		}) {
+			return false
+		}
+	}
+	return len(nodePools) > 0
 }

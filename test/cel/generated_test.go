@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -42,7 +43,7 @@ func TestGenerated(t *testing.T) {
 			r := generate.New(1<<32 + *seed + uint64(i))
 			for range pods {
 				for {
-					body := podOf(t, r, w.config)
+					body := podOf(t, r, w)
 					result := w.try(t, body)
 					require.Empty(t, result.fault, "%s", lazily(func() string { return w.explain(t, body) }))
 					if result.refused == "" {
@@ -128,11 +129,11 @@ func vary(r generate.Rand, np *cluster.NodePool) {
 func pick[T any](r generate.Rand, from []T) T { return from[r.IntN(len(from))] }
 
 // podOf is a random Workspace pod that mostly is valid, as JSON, in which null stands for some parts that are absent.
-func podOf(t *testing.T, r generate.Rand, cfg *config.WarmPoolConfiguration) []byte {
+func podOf(t *testing.T, r generate.Rand, w *world) []byte {
 	t.Helper()
 	pod := r.WorkspacePod()
 	spec := &pod.Spec
-	if pool := pick(r, cfg.Pools); r.IntN(3) == 0 {
+	if pool := pick(r, w.config.Pools); r.IntN(3) == 0 {
 		key, values := pool.Label()
 		switch r.IntN(4) {
 		case 0:
@@ -163,9 +164,58 @@ func podOf(t *testing.T, r generate.Rand, cfg *config.WarmPoolConfiguration) []b
 		spec.NodeName = "n0"
 	}
 	mend(r, spec)
+	if r.IntN(4) == 0 {
+		o := w.evaluator.Pod(pod, w.namespace)
+		w.evaluator.Mutate(o)
+		pod = o.Pod.DeepCopy()
+		disturb(r, pod, w.config.Pools)
+	}
 	document, err := json.Marshal(pod)
 	require.NoError(t, err)
 	return withNulls(t, r, document)
+}
+
+// disturb does to a placed pod what others may do to it before it is looked at again; at times nothing.
+func disturb(r generate.Rand, pod *corev1.Pod, pools []config.Pool) {
+	affinity := pod.Spec.Affinity
+	var terms []corev1.NodeSelectorTerm
+	if affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		terms = affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	}
+	tolerations := pod.Spec.Tolerations
+	switch r.IntN(9) {
+	case 0:
+		if len(tolerations) > 0 {
+			pod.Spec.Tolerations = slices.Delete(tolerations, 0, 1)
+		}
+	case 1:
+		if len(tolerations) > 0 {
+			tolerations[len(tolerations)-1].Effect = corev1.TaintEffectPreferNoSchedule
+		}
+	case 2:
+		if len(tolerations) > 0 {
+			pod.Spec.Tolerations[0] = corev1.Toleration{Operator: corev1.TolerationOpExists}
+		}
+	case 3:
+		if affinity != nil {
+			affinity.PodAffinity = nil
+		}
+	case 4:
+		if len(terms) > 0 {
+			affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms = append(terms,
+				corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/arch", Operator: corev1.NodeSelectorOpExists}}})
+		}
+	case 5:
+		if len(terms) > 0 && len(terms[0].MatchExpressions) > 0 {
+			last := &terms[0].MatchExpressions[len(terms[0].MatchExpressions)-1]
+			last.Values = append(slices.Clone(last.Values), "elsewhere")
+		}
+	case 6:
+		pod.Labels["warmpool.sh/pool"] = pick(r, pools).Name
+	case 7:
+		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+		pod.Spec.Containers[0].Resources.Requests = nil
+	}
 }
 
 // mend corrects what the API server would refuse.

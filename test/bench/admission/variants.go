@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +30,9 @@ const (
 	exported  kind = "policy"
 	both      kind = "both"
 )
+
+// baselines is the namespace of their Services; the certificate that they serve is for it.
+const baselines = "baselines"
 
 func (k kind) namespace() string { return "bench-" + string(k) }
 
@@ -74,7 +76,7 @@ func (c *cluster) body(v variant) []byte {
 }
 
 func (c *cluster) createNamespaces(ctx context.Context) error {
-	var errs []error
+	errs := []error{c.admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: baselines}})}
 	for _, v := range variants {
 		errs = append(errs, c.admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v.kind.namespace()}}))
 	}
@@ -96,7 +98,17 @@ func (c *cluster) register(ctx context.Context, shipped *admissionv1.MutatingWeb
 		registration := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: string(k)}}
 		entry := shipped.DeepCopy()
 		entry.NamespaceSelector = only(k)
-		entry.ClientConfig = admissionv1.WebhookClientConfig{URL: new("https://localhost:" + strconv.Itoa(s.port) + webhook.PodsPath), CABundle: ca}
+		// By a Service as warmpool: an API server asks Services over HTTP/1.1, and a URL of localhost over HTTP/2.
+		service := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: string(k), Namespace: baselines},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
+		}
+		if err := c.admin.Create(ctx, service); err != nil {
+			return err
+		}
+		entry.ClientConfig = admissionv1.WebhookClientConfig{
+			Service: &admissionv1.ServiceReference{Namespace: baselines, Name: string(k), Path: new(webhook.PodsPath), Port: new(int32(s.port))}, CABundle: ca,
+		}
 		registration.Webhooks = append(registration.Webhooks, *entry)
 		if err := c.admin.Create(ctx, registration); err != nil {
 			return err

@@ -25,7 +25,7 @@ are registered at once, each for a namespace of its own, by the webhook entry th
 creation, in random order. Every pod is really stored, looked at whether it was placed as it should be, and deleted after the round. *Adds* is the median
 over that without a webhook; *of a constant patch* is that over what a webhook adds that answers everything with warmpool's own patch for this pod. Bounds are of
 95 % confidence, by bootstrap over the rounds. Webhooks are processes of their own behind the same TLS server of controller-runtime;
-the no-op and the constant patch decode the review. Both is policy and warmpool together, where warmpool finds nothing left to do.`,
+the no-op and the constant patch decode the review. All are asked over HTTP/1.1, as API servers ask Services. Both is policy and warmpool together, where warmpool finds nothing left to do.`,
 		columns: []column{{"runs", "pods"}, {"p50-ms", "p50, ms"}, {"p99-ms", "p99, ms"}, {"added-ms", "adds, ms"}, {"added-x-constant", "of a constant patch"}, {"p99-x-noop", "p99 of the no-op's"}},
 	},
 	{
@@ -48,7 +48,8 @@ Warmpool also sees every Workspace pod come: what it takes for that, whoever pla
 	{
 		title: "Servers asked directly", part: "HTTP2",
 		about: `The same processes, without an API server between: whole reviews over HTTP/2 and TLS 1.3, each connection with one request in work at
-once, or one connection with 128, as API servers do it. Medians of the rounds; the client shares the processors.`,
+once, or one connection with 128. API servers ask Services over HTTP/1.1, with a connection for each request that is in work. Medians of the
+rounds; the client shares the processors.`,
 		columns: []column{{"requests/s", "requests/s"}, {"p50-ms", "p50, ms"}, {"p99-ms", "p99, ms"}, {"cpu-us/request", "CPU µs/request"}, {"requests-x-noop", "requests of the no-op's"}, {"p50-x-noop", "p50 of the no-op's"}, {"p99-x-noop", "p99 of the no-op's"}},
 	},
 	{

@@ -38,13 +38,8 @@ test: ## Run all tests; RACE=1 looks for data races
 	$(GO) test -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT) ./...
 
 e2e: ## Run only the tests that need more than an API server: controllers, scheduler, nodes
-	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/controlplane ./test/scheduler ./test/tour ./test/imagesync ./test/deploy ./test/proof
-	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/faults -long
-	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/warmfirst -long
-	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/cel -long
-	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/warmth -long
-	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/day -long
-	$(GO) test $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/scenarios -long
+	$(GO) test -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/controlplane ./test/scheduler ./test/tour ./test/imagesync ./test/deploy ./test/proof
+	$(GO) test -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/faults ./test/warmfirst ./test/cel ./test/warmth ./test/day ./test/scenarios -long
 
 reliability: ## Create pods while one thing after another fails, and write what became of them to docs/reliability.md
 	$(GO) test -timeout $(TIMEOUT) ./test/faults -update

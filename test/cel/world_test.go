@@ -2,6 +2,7 @@ package cel_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,6 +29,7 @@ import (
 // share the API server.
 type world struct {
 	namespace string
+	seed      uint64 // of a generated one
 	config    *config.WarmPoolConfiguration
 	facts     *cluster.Snapshot
 	evaluator *policy.Evaluator
@@ -80,6 +82,7 @@ func (w *world) create(t *testing.T) {
 	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, parameters, binding} {
 		require.NoError(t, admin.Create(t.Context(), object))
 	}
+	t.Cleanup(func() { assert.NoError(t, admin.Delete(context.WithoutCancel(t.Context()), binding)) })
 }
 
 // refusal is an answer other than 201.

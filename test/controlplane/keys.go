@@ -101,8 +101,8 @@ func newServingCert(ca *x509.Certificate, caKey key) ([]byte, key, error) {
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		// Webhooks that a test serves by this certificate have a Service in namespace baselines.
-		DNSNames:     []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "*.baselines.svc"},
-		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)},
+		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "*.baselines.svc"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, ca, servingKey.Public(), caKey.PrivateKey)
 	return der, servingKey, err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"runtime"
 	"syscall"
@@ -18,12 +19,19 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"warmpool.sh/test/bench/baseline"
 	"warmpool.sh/webhook"
 	"warmpool.sh/webhook/policy"
 )
+
+// The framework would say in the midst of a row that it has no logger.
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
 
 // BenchmarkHandlers serves one request by each handler: a whole HTTP handler on a review as an API server sends it.
 // The row "ratios" runs them in turn and counts the process's CPU time, garbage collection included, so that a busy

@@ -106,7 +106,7 @@ func describe(pool *config.Pool, g *guess) string {
 	}
 	parts = append(parts, "placeholders "+strings.Join(held, ", "))
 	for _, t := range pool.Templates {
-		parts = append(parts, "template "+t.Namespace+"/"+t.Name)
+		parts = append(parts, "template "+t.String())
 	}
 	return fmt.Sprintf("pool %s (inferred, sizing mode %s): %s", pool.Name, pool.Sizing.Mode, strings.Join(parts, "; "))
 }

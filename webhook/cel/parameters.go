@@ -130,7 +130,7 @@ func (w *writer) pool(pool *placement.Pool, filling policy.Filling) {
 func templates(pool *config.Pool) []string {
 	refs := make([]string, 0, len(pool.Templates))
 	for _, ref := range pool.Templates {
-		refs = append(refs, ref.Namespace+"/"+ref.Name)
+		refs = append(refs, ref.String())
 	}
 	return refs
 }

@@ -127,6 +127,9 @@ type TemplateRef struct {
 	Name      string `json:"name"`
 }
 
+// String is NAMESPACE/NAME, the key of the template among the facts.
+func (r TemplateRef) String() string { return r.Namespace + "/" + r.Name }
+
 // Sizing is how large a pool's placeholder is meant to be.
 type Sizing struct {
 	// Mode is Coexist (default) or Exclusive.

@@ -123,7 +123,7 @@ func (v *validator) templates(p *field.Path, templates []TemplateRef) {
 		v.syntax(at.Child("namespace"), ref.Namespace, dnsLabel)
 		v.syntax(at.Child("name"), ref.Name, objectName)
 		if j, ok := first[ref]; ok {
-			v.duplicate(at, ref.Namespace+"/"+ref.Name, fmt.Sprintf("%s is the same; remove one of them", p.Index(j)))
+			v.duplicate(at, ref.String(), fmt.Sprintf("%s is the same; remove one of them", p.Index(j)))
 			continue
 		}
 		first[ref] = i

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/events"
 	"warmpool.sh/webhook/policy"
 	"warmpool.sh/webhook/wake"
@@ -204,5 +203,3 @@ func (c *Controller) carryOut(ctx context.Context, e *policy.Evaluator, d *appsv
 }
 
 var _ reconcile.Reconciler = (*Controller)(nil)
-
-func templateKey(ref config.TemplateRef) string { return ref.Namespace + "/" + ref.Name }

@@ -108,7 +108,7 @@ func (g goal) templatesOf(image string) []config.TemplateRef {
 func templateNames(refs []config.TemplateRef) string {
 	var names []string
 	for _, ref := range refs {
-		names = append(names, templateKey(ref))
+		names = append(names, ref.String())
 	}
 	return strings.Join(names, ", ")
 }

@@ -64,7 +64,7 @@ func (c *Controller) say(ctx context.Context, e *policy.Evaluator, d *appsv1.Dep
 func (c *Controller) tell(e *policy.Evaluator, d *appsv1.Deployment, n notice) {
 	c.events.Eventf(d, nil, n.kind, n.reason, n.action, "%s", n.note)
 	for _, ref := range n.templates {
-		if template := e.Facts().Templates.Get(templateKey(ref)); template != nil {
+		if template := e.Facts().Templates.Get(ref.String()); template != nil {
 			c.events.Eventf(templateReference(template), d, n.kind, n.reason, n.action, "%s", n.note)
 		}
 	}

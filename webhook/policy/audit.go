@@ -103,7 +103,7 @@ func (a *Audit) ofTemplates(judge func(*cluster.WorkspaceTemplate) (f Finding, f
 				continue
 			}
 			seen[ref] = true
-			key := ref.Namespace + "/" + ref.Name
+			key := ref.String()
 			var f Finding
 			found := false
 			if template := a.facts.Templates.Get(key); template != nil {

@@ -125,7 +125,7 @@ func (p *painter) demand(pool *placement.Pool) corev1.ResourceList {
 		raise(placeholders, o.request())
 	}
 	for _, ref := range pool.Config.Templates {
-		if template := p.facts.Templates.Get(ref.Namespace + "/" + ref.Name); template != nil {
+		if template := p.facts.Templates.Get(ref.String()); template != nil {
 			raise(workspaces, sizing.TemplateOf(template).Default)
 		}
 	}
@@ -164,7 +164,7 @@ func (p *painter) imagesOf(pool *placement.Pool) []ImagePicture {
 	placeholders := p.of(pool.Config.Name)
 	sources := p.sources[pool.Config.Name]
 	for _, source := range sources {
-		image := ImagePicture{Image: source.Image, Problem: source.Problem, Template: source.Template.Namespace + "/" + source.Template.Name}
+		image := ImagePicture{Image: source.Image, Problem: source.Problem, Template: source.Template.String()}
 		for _, o := range placeholders {
 			if pulls(prepull.Pulled(o.Spec.InitContainers), source.Image) {
 				image.PulledBy = append(image.PulledBy, o.Namespace+"/"+o.Name)

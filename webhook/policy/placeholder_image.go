@@ -142,7 +142,7 @@ func imageFindings(o *Object) []Finding {
 	var findings []Finding
 	for _, s := range sources {
 		if s.Problem != "" {
-			findings = append(findings, invalid(o.specPath("initContainers"), s.Template.Namespace+"/"+s.Template.Name, s.Problem).withKey(s.Problem).
+			findings = append(findings, invalid(o.specPath("initContainers"), s.Template.String(), s.Problem).withKey(s.Problem).
 				withFix("Mend the WorkspaceTemplate or the configuration; until then the placeholder keeps the last image.").atMostWarn())
 		}
 	}

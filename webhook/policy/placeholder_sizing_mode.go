@@ -34,7 +34,7 @@ func checkSizingMode(o *Object) []Finding {
 	r := o.room()
 	var findings []Finding
 	for _, ref := range o.Pool.Config.Templates {
-		key := ref.Namespace + "/" + ref.Name
+		key := ref.String()
 		template := o.facts.Templates.Get(key)
 		if template == nil {
 			why := cmp.Or(o.facts.Templates.Malformed(key), "does not exist")

@@ -27,7 +27,7 @@ type Source struct {
 func Sources(pool *config.Pool, workspaces *config.Workspaces, templates cluster.Facts[cluster.WorkspaceTemplate]) []Source {
 	var sources []Source
 	for _, ref := range pool.Templates {
-		key := ref.Namespace + "/" + ref.Name
+		key := ref.String()
 		template := templates.Get(key)
 		if template == nil {
 			problem := fmt.Sprintf("WorkspaceTemplate %s does not exist", key)
@@ -50,7 +50,7 @@ func Sources(pool *config.Pool, workspaces *config.Workspaces, templates cluster
 func source(ref config.TemplateRef, field, image string, workspaces *config.Workspaces) Source {
 	resolved, problem := Resolve(image, workspaces)
 	if problem != "" {
-		problem = fmt.Sprintf("%s %.100q of WorkspaceTemplate %s/%s %s", field, image, ref.Namespace, ref.Name, problem)
+		problem = fmt.Sprintf("%s %.100q of WorkspaceTemplate %s %s", field, image, ref, problem)
 	}
 	return Source{Template: ref, Image: resolved, Problem: problem}
 }

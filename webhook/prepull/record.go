@@ -68,7 +68,7 @@ func NewRecord(sources []Source, before Record) Record {
 func (r Record) Annotations() map[string]string {
 	images, templates := make([]string, len(r)), make([]string, len(r))
 	for i, s := range r {
-		images[i], templates[i] = s.Image, s.Template.Namespace+"/"+s.Template.Name
+		images[i], templates[i] = s.Image, s.Template.String()
 	}
 	return map[string]string{SyncedImage: strings.Join(images, ","), SyncedTemplate: strings.Join(templates, ",")}
 }

@@ -172,7 +172,7 @@ func (l *lab) many(t *testing.T) {
 		t.Log("with -long only")
 		return
 	}
-	l.manyWithin(t, 5*time.Minute)
+	l.manyWithin(t, 10*limit)
 }
 
 // gpu: a Workspace that brings no toleration of its own.

@@ -180,6 +180,7 @@ func (l *lab) other(t *testing.T, name, cpu string, selector map[string]string) 
 	return pod
 }
 
+// manyWithin gives the nodes this much time, and then the Workspaces.
 func (l *lab) manyWithin(t *testing.T, within time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -192,7 +193,7 @@ func (l *lab) manyWithin(t *testing.T, within time.Duration) {
 		names = append(names, w.Name)
 		l.create(t, w, nil)
 	}
-	starts, err := l.WaitRunning(t.Context(), within-time.Since(began), names...)
+	starts, err := l.WaitRunning(t.Context(), within, names...)
 	require.NoError(t, err)
 	l.figures(t, starts)
 	t.Logf("all run after %s", time.Since(began).Round(time.Second))

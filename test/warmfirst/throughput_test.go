@@ -23,7 +23,10 @@ func TestThroughput(t *testing.T) {
 	s := &scenario{name: "throughput", warm: 20}
 	count, rounds := 100, 1
 	if *long {
-		s.warm, count, rounds = 200, 1000, 5
+		s.warm, count = 200, 1000
+	}
+	if *update {
+		rounds = 5
 	}
 	l.open(t, s)
 	l.warm(t, s, 0)

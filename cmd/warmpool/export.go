@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
 
 	"warmpool.sh/webhook/cel"
 	"warmpool.sh/webhook/placing"
@@ -98,9 +99,16 @@ func (s *surroundings) checkServed() error {
 	if *s.kube.KubeConfig == "" && *s.kube.Context == "" {
 		return nil
 	}
-	client, err := s.kube.ToDiscoveryClient()
+	restConfig, err := s.kube.ToRESTConfig()
 	if err != nil {
 		return err
 	}
-	return placing.Served(client)
+	client, err := discovery.NewDiscoveryClientForConfig(restConfig) // not that of s.kube, which goes by files of earlier hours
+	if err != nil {
+		return err
+	}
+	if err := placing.Served(client); err != nil {
+		return fmt.Errorf("cluster %s: %w", restConfig.Host, err)
+	}
+	return nil
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"warmpool.sh/test/simulation"
@@ -23,7 +21,6 @@ type replay struct {
 	// faster is how much shorter the day is here.
 	faster float64
 	began  time.Time
-	logged int // bytes of warmpool's log when all was ready
 
 	mu sync.Mutex
 	// changed and synced are when a template's image changed, and when all of its placeholders had it, by kind.
@@ -32,13 +29,7 @@ type replay struct {
 
 func newReplay(t *testing.T, v variant, of length) *replay {
 	t.Helper()
-	r := &replay{Cluster: v.open(t, of.delays), variant: v, faster: float64(workday) / float64(of.time)}
-	if v == warmpool {
-		log, err := os.ReadFile(r.Warmpool.Log)
-		require.NoError(t, err)
-		r.logged = len(log)
-	}
-	return r
+	return &replay{Cluster: v.open(t, of.delays), variant: v, faster: float64(workday) / float64(of.time)}
 }
 
 // run returns when the day is over and all of its Workspaces have run.

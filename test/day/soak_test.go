@@ -131,12 +131,12 @@ func (r *replay) metrics(t require.TestingT) string {
 	return text
 }
 
-// errors are the lines of warmpool's log that tell of one, since it is ready: before, its own webhook does not answer yet.
+// errors are the lines of warmpool's log that tell of one, from its installation on.
 func (r *replay) errors(t *testing.T) (lines []string) {
 	t.Helper()
 	log, err := os.ReadFile(r.Warmpool.Log)
 	require.NoError(t, err)
-	for line := range strings.Lines(string(log[r.logged:])) {
+	for line := range strings.Lines(string(log)) {
 		if strings.HasPrefix(line, "E") || strings.HasPrefix(line, "F") || strings.Contains(line, "panic") {
 			lines = append(lines, line)
 		}

@@ -185,10 +185,15 @@ func (c *Controller) carryOut(ctx context.Context, e *policy.Evaluator, d *appsv
 		return backOff, nil
 	case stale(err):
 		return settle, nil
+	case unanswered(err):
+		m.unanswered = min(max(settle, 2*m.unanswered), time.Minute)
+		log.Info("image sync waits: warmpool's own webhook does not answer, as before any replica is ready", "again", m.unanswered, "reason", err.Error())
+		return m.unanswered, nil
 	case err != nil:
 		syncs.WithLabelValues(s.goal.pool, resultError).Inc()
 		return 0, fmt.Errorf("patch Deployment %s/%s: %w", d.Namespace, d.Name, err)
 	}
+	m.unanswered = 0
 	m.from, m.generation, m.written = d.ResourceVersion, generation, c.now()
 	if s.write == writeRecord {
 		return 0, nil

@@ -40,6 +40,8 @@ type memory struct {
 	answered     int
 	lastAnswered time.Time
 	refusal      refusal
+	// unanswered is how long the last wait for warmpool's own webhook was; zero when that has answered.
+	unanswered time.Duration
 	// said are the keys of the notices that are in force, so that none is told twice.
 	said map[string]bool
 }

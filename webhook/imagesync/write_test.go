@@ -10,6 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func TestARefusalHoldsForTheseImagesOnly(t *testing.T) {
@@ -44,6 +46,31 @@ func TestErrorsAreTriedAgain(t *testing.T) {
 	r.pass(settle)
 	assert.Equal(t, []string{"r/a:2"}, r.pulled())
 	assert.Equal(t, 1, r.rollouts())
+}
+
+// While nobody answers behind warmpool's own webhook, image sync waits and has nothing to complain of.
+func TestOwnWebhookDoesNotAnswer(t *testing.T) {
+	r := newRig(t)
+	r.look()
+	r.fails = apierrors.NewInternalError(errors.New(`failed calling webhook "placeholders.warmpool.sh": failed to call webhook: remote error: tls: internal error`))
+	both(r, "r/a:2")
+	key := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "overprovisioning", Name: "ph"}}
+	last := time.Duration(0)
+	for range 10 {
+		result, err := r.controller.Reconcile(t.Context(), key)
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, result.RequeueAfter, max(settle, last), "less and less often")
+		last = result.RequeueAfter
+	}
+	assert.Equal(t, time.Minute, last)
+	r.fails = nil
+	r.pass(time.Minute)
+	assert.Equal(t, []string{"r/a:2"}, r.pulled())
+
+	r.fails = apierrors.NewInternalError(errors.New(`failed calling webhook "others.example.com": no endpoints available`))
+	both(r, "r/a:3")
+	_, err := r.controller.Reconcile(t.Context(), key)
+	require.ErrorIs(t, err, r.fails, "who mends another webhook looks for errors")
 }
 
 // The watch may bring an older state after a write, or what was written much later.

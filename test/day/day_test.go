@@ -2,7 +2,6 @@ package day_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -69,6 +68,7 @@ func runDay(t *testing.T, v variant, of length) result {
 	assert.Len(t, sum.Starts, of.count, "each Workspace has started once")
 	if v == warmpool {
 		sum.Told = r.told(t, len(sum.Starts))
+		r.agree(t, &sum)
 		assert.Empty(t, r.errors(t))
 	}
 	text, err := json.Marshal(sum.Starts)
@@ -92,29 +92,4 @@ func (p *proof) check(t *testing.T) {
 		hand := p.Variants[len(p.Variants)-2]
 		assert.Greater(t, with.warm(), hand.warm(), "more Workspaces start warm than in a pool by hand")
 	}
-}
-
-// told waits until warmpool's metrics have all starts, and gives them by path.
-func (r *replay) told(t *testing.T, count int) map[string]int {
-	t.Helper()
-	var paths map[string]int
-	require.EventuallyWithT(t, func(t *assert.CollectT) {
-		paths = map[string]int{}
-		total := 0
-		for line := range strings.Lines(r.metrics(t)) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if !strings.HasPrefix(name, "warmpool_workspace_starts_total{") {
-				continue
-			}
-			_, rest, _ := strings.Cut(name, `path="`)
-			path, _, _ := strings.Cut(rest, `"`)
-			n := 0
-			_, err := fmt.Sscan(value, &n)
-			require.NoError(t, err)
-			paths[path] += n
-			total += n
-		}
-		require.Equal(t, count, total)
-	}, limit, step)
-	return paths
 }

@@ -143,7 +143,8 @@ func (p *proof) explain(out *strings.Builder) {
 - **(b)** has placeholders made by hand, as many as (c), with the usual slips: nothing places Workspaces, the rollout is the API
   server's default, and somebody updates the placeholders' images %d hours after the templates' change. All had the new image after %s.
 - **(c)** is warmpool with its placeholders as they ship. All had the new image after %s. Starts by path: %s; by warmpool's own
-  metrics: %s. They differ where a placeholder comes or leaves within 5 s of a Workspace, which is often in so short a day.
+  metrics: %s. Its times are whole seconds. Tests hold both to agree on which starts are cold, unless a placeholder pulled or left
+  within 3 s of the Workspace.
 - **Node-hours** are hours of the day, by NodePool; "general" is for what is no Workspace, and has one node from the start.
 `, int((mended-noon)/time.Hour), hand.synced(), with.synced(), paths(with.Paths), paths(with.Told))
 }

@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -48,12 +47,12 @@ func TestTemplateChangeIsOneRolloutOnTheSameNodes(t *testing.T) {
 	c.complete(t, "rollout")
 	require.Equal(t, 1, c.rollouts(t, "rollout"))
 	c.wrote(t, "rollout", 1)
-	peak := c.peakOfPods(t, "rollout")
+	peak := c.peak(t, "rollout")
 
 	c.setImage(t, "rollout", second)
 	after := c.synced(t, "rollout", second)
 	c.complete(t, "rollout")
-	assert.Equal(t, 3, peak(), "pods at one time")
+	assert.EqualValues(t, 3, peak(), "pods at one time")
 	assert.Equal(t, 2, c.rollouts(t, "rollout"))
 	c.wrote(t, "rollout", 2)
 	var pods corev1.PodList
@@ -92,35 +91,39 @@ func TestTemplateChangeIsOneRolloutOnTheSameNodes(t *testing.T) {
 	assert.Len(t, c.logged(t, "image synced", `name="rollout"`), 1)
 }
 
-// peakOfPods counts the placeholder's pods at every change until it is asked for the most that there were; one that is
-// being deleted has made room already, as for its ReplicaSet.
-func (c *cluster) peakOfPods(t *testing.T, name string) func() int {
+// peak follows the placeholder's ReplicaSets until it is asked for the most pods that they were to have at one time. The pods
+// themselves tell less: a new one may come a moment before the old one that makes room for it has gone.
+func (c *cluster) peak(t *testing.T, name string) func() int32 {
 	t.Helper()
-	var list corev1.PodList
-	require.NoError(t, c.admin.List(t.Context(), &list, client.MatchingLabels{"placeholder": name}))
-	watched, err := c.admin.Watch(t.Context(), &corev1.PodList{}, client.MatchingLabels{"placeholder": name},
+	var list appsv1.ReplicaSetList
+	require.NoError(t, c.admin.List(t.Context(), &list, client.InNamespace(placeholders), client.MatchingLabels{"placeholder": name}))
+	watched, err := c.admin.Watch(t.Context(), &appsv1.ReplicaSetList{}, client.InNamespace(placeholders), client.MatchingLabels{"placeholder": name},
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 	require.NoError(t, err)
-	there := map[string]bool{}
+	wanted := map[string]int32{}
 	for i := range list.Items {
-		there[list.Items[i].Name] = true
+		wanted[list.Items[i].Name] = *list.Items[i].Spec.Replicas
 	}
-	peak, done := len(there), make(chan struct{})
+	sum := func() (all int32) {
+		for _, replicas := range wanted {
+			all += replicas
+		}
+		return all
+	}
+	most, done := sum(), make(chan struct{})
 	go func() {
 		defer close(done)
 		for event := range watched.ResultChan() {
-			if pod, ok := event.Object.(*corev1.Pod); ok && (event.Type == watch.Deleted || pod.DeletionTimestamp != nil) {
-				delete(there, pod.Name)
-			} else if ok {
-				there[pod.Name] = true
+			if set, ok := event.Object.(*appsv1.ReplicaSet); ok {
+				wanted[set.Name] = *set.Spec.Replicas
 			}
-			peak = max(peak, len(there))
+			most = max(most, sum())
 		}
 	}()
-	return func() int {
+	return func() int32 {
 		watched.Stop()
 		<-done
-		return peak
+		return most
 	}
 }
 

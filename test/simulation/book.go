@@ -200,6 +200,24 @@ func (b *Book) path(s *Startup) (path string, onWarm bool) {
 	return path, onWarm
 }
 
+// Near tells whether a placeholder on the node of a start had pulled its images, or left, within a time of the Workspace's
+// creation or binding.
+func (b *Book) Near(s *Startup, within time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, stay := range b.stays {
+		if stay.node != s.Node {
+			continue
+		}
+		for _, at := range []time.Time{stay.done, stay.gone} {
+			if at.Sub(s.Created).Abs() <= within || at.Sub(s.Bound).Abs() <= within {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func podKind(pod *corev1.Pod) string {
 	if pod.Namespace == Placeholders {
 		return pod.Labels["type"]

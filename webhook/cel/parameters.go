@@ -41,7 +41,8 @@ const (
 //	gpu.accelerators lines of the same kind for those of the pool's nodes
 //	cpu.templates    NAMESPACE/NAME …
 //	cpu.rules        the rules that are not off
-//	cpu.label        KEY VALUE … of the node label
+//	cpu.key          the node label's KEY
+//	cpu.values       its VALUE …
 //	cpu.nodes        for each NodePool, after an empty line, lines: KEY OPERATOR VALUE … [& OPERATOR VALUE …]
 //	cpu.taints       lines: KEY EFFECT OPERATOR [VALUE], of which OPERATOR is that of the toleration to add
 //	cpu.images       lines: IMAGE LABEL, of which LABEL is on the placeholders that have pulled the image
@@ -101,7 +102,8 @@ func (w *writer) pool(pool *placement.Pool, filling policy.Filling) {
 	w.words(at("templates"), templates(pool.Config)...)
 	w.atMost(maxTemplates, len(pool.Config.Templates), at("templates"), "templates")
 	w.words(at("rules"), filling.Rules...)
-	w.words(at("label"), append([]string{pool.Requirement.Key}, pool.Requirement.Values...)...)
+	w.words(at("key"), pool.Requirement.Key)
+	w.words(at("values"), pool.Requirement.Values...)
 	var nodePools []string
 	count := 0
 	for _, labels := range pool.NodeLabels() {
@@ -186,7 +188,7 @@ func (w *writer) globs(at string, globs []string) {
 			if err != nil && w.err == nil {
 				w.err = fmt.Errorf("%s: %w", at, err)
 			}
-			lines = append(lines, w.line(at, []string{"^" + pattern + "$"}))
+			lines = append(lines, w.line(at, []string{"^" + pattern + " $"}))
 		}
 	}
 	w.data[at] = strings.Join(lines, "\n")

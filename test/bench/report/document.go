@@ -25,9 +25,8 @@ are registered at once, each for a namespace of its own, by the webhook entry th
 creation, in random order. Every pod is really stored, looked at whether it was placed as it should be, and deleted after the round. *Adds* is the median
 over that without a webhook; *of a constant patch* is that over what a webhook adds that answers everything with warmpool's own patch for this pod. Bounds are of
 95 % confidence, by bootstrap over the rounds. Webhooks are processes of their own behind the same TLS server of controller-runtime;
-the no-op and the constant patch decode the review. In this run the API server asked warmpool over
-HTTP/1.1, as every Service, and the other webhooks over HTTP/2, as at a URL of its own machine: a little more for one pod after another, and fewer
-connections in bursts. (make bench asks all over HTTP/1.1 by now; this remark goes with its next run.) Both is policy and warmpool together, where warmpool finds nothing left to do.`,
+the no-op and the constant patch decode the review. The API server asks all of them over HTTP/1.1, as it asks
+Services. Both is policy and warmpool together, where warmpool finds nothing left to do.`,
 		columns: []column{{"runs", "pods"}, {"p50-ms", "p50, ms"}, {"p99-ms", "p99, ms"}, {"added-ms", "adds, ms"}, {"added-x-constant", "of a constant patch"}, {"p99-x-noop", "p99 of the no-op's"}},
 	},
 	{

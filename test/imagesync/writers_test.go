@@ -1,17 +1,23 @@
 package imagesync_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// kubectl runs kubectl with a manifest on its standard input; a command that fails fails the test.
+// kubectl runs kubectl with a manifest on its standard input; a command that fails fails the test. One that a controller's
+// write came in the way of is run again, as its message asks: kubectl apply does that by itself, kubectl replace does not.
 func (c *cluster) kubectl(t *testing.T, input string, args ...string) (stdout, stderr string) {
 	t.Helper()
-	stdout, stderr, err := c.Kubectl(t.Context(), input, args...)
-	require.NoError(t, err)
+	for again := true; again; {
+		var err error
+		stdout, stderr, err = c.Kubectl(t.Context(), input, args...)
+		again = strings.Contains(stderr, "please apply your changes to the latest version and try again")
+		require.True(t, again || err == nil, "%v", err)
+	}
 	return stdout, stderr
 }
 

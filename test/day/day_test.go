@@ -16,7 +16,6 @@ import (
 // How long a day is, and how many Workspaces come.
 var (
 	short    = length{time: 35 * time.Second, count: 40, delays: simulation.Delays{Boot: 3 * time.Second, Start: 300 * time.Millisecond, PullGB: 300 * time.Millisecond, Scale: 500 * time.Millisecond}}
-	longer   = length{time: 150 * time.Second, count: 30, delays: simulation.DefaultDelays}
 	complete = length{time: 5 * time.Minute, count: 48}
 )
 
@@ -28,7 +27,7 @@ type length struct {
 
 const seed = 11
 
-// TestDay runs the day with warmpool; with -long or -update without it too.
+// TestDay runs the day with warmpool; with -update without it too.
 func TestDay(t *testing.T) {
 	if *soak > 0 || *render {
 		t.Log("not with -soak or -render")
@@ -36,15 +35,12 @@ func TestDay(t *testing.T) {
 	}
 	of, variants := short, []variant{warmpool}
 	p := &proof{}
-	switch {
-	case *update:
+	if *update {
 		text, err := os.ReadFile(*nodes)
 		require.NoError(t, err, "give -real the file that test/proof -figures has written")
 		require.NoError(t, json.Unmarshal(text, &p.Real))
 		of, variants = complete, []variant{nothing, byHand, warmpool}
 		of.delays = p.Real.delays()
-	case *long:
-		of, variants = longer, []variant{byHand, warmpool}
 	}
 	p.Seed, p.Count, p.Faster = seed, of.count, float64(workday)/float64(of.time)
 	p.Delays = delays{of.delays.Boot.Seconds(), round(of.delays.Start.Seconds()), round(of.delays.PullGB.Seconds()), of.delays.Scale.Seconds()}

@@ -19,7 +19,6 @@ const (
 )
 
 var (
-	long   = flag.Bool("long", false, "compare a pool by hand with warmpool, in a day of 150 s")
 	update = flag.Bool("update", false, "run the day of docs/proof.md, of 5 minutes, three times, and write docs/proof.*")
 	render = flag.Bool("render", false, "write docs/proof.md and the plots from docs/proof.json anew")
 	nodes  = flag.String("real", "", "a file with the figures of real nodes that test/proof has written; needed for -update")

@@ -38,7 +38,7 @@ func TestGenerated(t *testing.T) {
 		assert.Greater(t, 2*changed.Load(), compared.Load(), "most pods have something to fill in")
 	})
 	// Some at a time: each binding in force slows all pods down.
-	for some := range slices.Chunk(all, 10) {
+	for some := range slices.Chunk(all, 4) {
 		t.Run(some[0].namespace, func(t *testing.T) {
 			install(t, some...)
 			for _, w := range some {

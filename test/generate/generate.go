@@ -4,6 +4,7 @@ package generate
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -63,8 +64,10 @@ func (r Rand) Config() *config.WarmPoolConfiguration {
 			pool.NodePools = append(pool.NodePools, poolNames[i]+"2")
 		}
 		if r.chance(15) {
-			pool.NodePools, pool.NodeLabel = nil, &config.NodeLabel{Key: "team", Values: several(r, 1, func() string { return "y" })}
-			pool.NodeLabel.Values = append(pool.NodeLabel.Values, "x")
+			values := append(several(r, 1, func() string { return "y" }), "x")
+			if !slices.ContainsFunc(cfg.Pools, func(p config.Pool) bool { return p.NodeLabel != nil }) { // a node belongs to one pool
+				pool.NodePools, pool.NodeLabel = nil, &config.NodeLabel{Key: "team", Values: values}
+			}
 		}
 		if r.chance(60) {
 			pool.Accelerators = []string{pick(r, []string{"nvidia.com/*", "aws.amazon.com/neuron*", "example.com/npu"})}

@@ -90,26 +90,20 @@ func (c *cluster) try(t *testing.T, f fault) row {
 }
 
 func rollAll(t *testing.T, c *cluster, l *load) string {
-	times := 2
-	if *long {
-		times = 10
-	}
+	times := repetitions(2, 4, 10)
+	before := c.service.connections()
 	for range times {
-		before := c.service.connections()
 		leaving := c.service.serving(t)
 		l.mark()
 		c.roll(t, leaving)
 		l.steady(t)
-		assert.Greater(t, c.service.connections(), before, "the API server had to connect anew")
 	}
+	assert.Greater(t, c.service.connections(), before, "the API server had to connect anew")
 	return fmt.Sprintf("%d times, each time the one that answers", times)
 }
 
 func killServing(t *testing.T, c *cluster, l *load) string {
-	times := 2
-	if *long {
-		times = 20
-	}
+	times := repetitions(2, 6, 20)
 	dead := c.service.deadEnds()
 	for range times {
 		w := c.service.serving(t)

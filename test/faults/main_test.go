@@ -22,6 +22,17 @@ var (
 	update = flag.Bool("update", false, "write the figures to docs/reliability.md; implies -long")
 )
 
+// repetitions of a fault: in the short form, in the long one, and for the figures of docs/reliability.md.
+func repetitions(short, longer, most int) int {
+	switch {
+	case *update:
+		return most
+	case *long:
+		return longer
+	}
+	return short
+}
+
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	flag.Parse()

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
@@ -32,15 +33,16 @@ const (
 //
 //	plain            the pools whose nodes have no accelerators, in their order
 //	accelerated      the others
-//	apart_VALUE      the pool of which VALUE is the node label's first, if no other pool has such nodes: who requires the label
-//	                 is of no other pool
+//	apart_VALUE_…    what a pod has that requires a node label of these values, in this order, and is placed in its pool, where no
+//	                 other pool has such nodes; lines: KEY, then those of the pool's taints, then image if it has images
+//	device_NAME      the pools for pods that ask for this device alone, for usual ones; NAME has an underscore for its slash
 //	accelerators     lines, for all resources that choose a pool: the name and a space, what names begin with, or a regular
 //	                 expression that begins with ^
 //	placeholders     the namespace of the placeholders
-//	exemptions       lines: RULE NAMESPACE [NAME]
+//	exemptions       lines: RULE NAMESPACE [NAME]; absent where there are none
 //	gpu.accelerators lines of the same kind for those of the pool's nodes
 //	cpu.templates    NAMESPACE/NAME …
-//	cpu.rules        the rules that are not off
+//	cpu.rules        the rules that are not off and may have something to fill in
 //	cpu.key          the node label's KEY
 //	cpu.values       its VALUE …
 //	cpu.nodes        for each NodePool, after an empty line, lines: KEY OPERATOR VALUE … [& OPERATOR VALUE …]
@@ -64,8 +66,17 @@ func parameters(e *policy.Evaluator) (map[string]string, error) {
 	w.words("accelerated", accelerated...)
 	w.atMost(maxPools, len(pools), "pools", "pools")
 	w.globs("accelerators", append(globs, e.Pools().AcceleratorGlobs()...))
+	for _, name := range e.Pools().UsualAccelerators() {
+		var offering []string
+		for _, pool := range pools {
+			if pool.Offers([]string{name}) {
+				offering = append(offering, pool.Config.Name)
+			}
+		}
+		w.words("device_"+strings.Replace(name, "/", "_", 1), offering...)
+	}
 	for _, pool := range apart(pools) {
-		w.words("apart_"+pool.Requirement.Values[0], pool.Config.Name)
+		w.placed("apart_"+strings.Join(pool.Requirement.Values, "_"), pool, e.Filling(pool))
 	}
 	w.words("placeholders", e.Config().Placeholders.Namespace)
 	var exemptions []string
@@ -77,7 +88,9 @@ func parameters(e *policy.Evaluator) (map[string]string, error) {
 			exemptions = append(exemptions, strings.TrimSuffix(rule+" "+x.Namespace+" "+x.Name, " "))
 		}
 	}
-	w.data["exemptions"] = strings.Join(exemptions, "\n")
+	if len(exemptions) > 0 {
+		w.data["exemptions"] = strings.Join(exemptions, "\n")
+	}
 	size := 0
 	for key, text := range w.data {
 		size += len(key) + len(text)
@@ -101,7 +114,7 @@ func (w *writer) pool(pool *placement.Pool, filling policy.Filling) {
 	}
 	w.words(at("templates"), templates(pool.Config)...)
 	w.atMost(maxTemplates, len(pool.Config.Templates), at("templates"), "templates")
-	w.words(at("rules"), filling.Rules...)
+	w.words(at("rules"), effective(pool, filling)...)
 	w.words(at("key"), pool.Requirement.Key)
 	w.words(at("values"), pool.Requirement.Values...)
 	var nodePools []string
@@ -112,21 +125,44 @@ func (w *writer) pool(pool *placement.Pool, filling policy.Filling) {
 	}
 	w.atMost(maxLabels, count, at("nodes"), fmt.Sprintf("labels of %d NodePools, %d for each at least,", len(nodePools), leastLabels))
 	w.data[at("nodes")] = strings.Join(nodePools, "\n\n")
-	var taints []string
-	for i, toleration := range pool.Tolerations() {
-		line := []string{toleration.Key, string(toleration.Effect), string(toleration.Operator)}
-		if value := pool.Taints[i].Value; value != "" {
-			line = append(line, value)
-		}
-		taints = append(taints, w.line(at("taints"), line))
-	}
-	w.data[at("taints")] = strings.Join(taints, "\n")
+	w.data[at("taints")] = strings.Join(w.taints(at("taints"), pool), "\n")
 	var images []string
 	for _, image := range filling.Images {
 		images = append(images, w.line(at("images"), []string{image, prepull.ImageLabel(image)}))
 	}
 	w.data[at("images")] = strings.Join(images, "\n")
 	w.atMost(maxImages, len(images), at("images"), "images")
+}
+
+// effective are the rules that may have something to fill in.
+func effective(pool *placement.Pool, filling policy.Filling) []string {
+	return slices.DeleteFunc(slices.Clone(filling.Rules), func(rule string) bool {
+		return rule == "workspace-tolerations" && len(pool.Taints) == 0 || rule == "workspace-warm-first" && len(filling.Images) == 0
+	})
+}
+
+// placed writes what a pod of the pool has when nothing is left to fill in, if a ConfigMap takes the key.
+func (w *writer) placed(at string, pool *placement.Pool, filling policy.Filling) {
+	if len(validation.IsConfigMapKey(at)) > 0 {
+		return
+	}
+	lines := append([]string{pool.Requirement.Key}, w.taints(at, pool)...)
+	if len(filling.Images) > 0 {
+		lines = append(lines, "image")
+	}
+	w.data[at] = strings.Join(lines, "\n")
+}
+
+func (w *writer) taints(at string, pool *placement.Pool) []string {
+	var taints []string
+	for i, toleration := range pool.Tolerations() {
+		line := []string{toleration.Key, string(toleration.Effect), string(toleration.Operator)}
+		if value := pool.Taints[i].Value; value != "" {
+			line = append(line, value)
+		}
+		taints = append(taints, w.line(at, line))
+	}
+	return taints
 }
 
 func templates(pool *config.Pool) []string {

@@ -8,6 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// wildcards are the characters of a glob that do not stand for themselves.
+const wildcards = `*?[\`
+
 // vendor is a maker of accelerators: the globs of its extended resources and the key of the taint that its
 // nodes carry by convention.
 type vendor struct {
@@ -40,7 +43,7 @@ func deviceTaint(glob string) string {
 			return v.taint
 		}
 	}
-	if strings.ContainsAny(glob, `*?[\`) {
+	if strings.ContainsAny(glob, wildcards) {
 		return ""
 	}
 	return glob

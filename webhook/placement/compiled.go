@@ -3,8 +3,10 @@ package placement
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // NodeLabels are what each of the pool's NodePools, or value of its label, says about the labels of its nodes, by key.
@@ -23,3 +25,19 @@ func (p *Pool) Tolerations() []corev1.Toleration { return slices.Clone(p.tolerat
 // AcceleratorGlobs are the globs (path.Match) over the resources that count as accelerators: those of the known vendors and
 // those of all pools.
 func (p *Pools) AcceleratorGlobs() []string { return slices.Clone(p.acceleratorGlobs) }
+
+// UsualAccelerators are the accelerators that pods mostly ask for, sorted: one of each known vendor, for which the taint is
+// named, and those that pools name without a wildcard.
+func (p *Pools) UsualAccelerators() []string {
+	var names []string
+	for _, v := range vendors {
+		names = append(names, v.taint)
+	}
+	for _, glob := range p.acceleratorGlobs {
+		if !strings.ContainsAny(glob, wildcards) && strings.Contains(glob, "/") && len(validation.IsQualifiedName(glob)) == 0 {
+			names = append(names, glob)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

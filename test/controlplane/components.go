@@ -70,7 +70,11 @@ func (c *ControlPlane) apiServer(opts Options, paths map[string]string) program 
 				}
 				args = append(args, "--audit-policy-file="+path, "--audit-log-path="+filepath.Join(c.Dir, "audit.log"))
 			}
-			return args, nil, c.useAPIServer(address("https", ports[0]))
+			var env []string
+			if !opts.Measured {
+				env = []string{"GOGC=400"}
+			}
+			return args, env, c.useAPIServer(address("https", ports[0]))
 		},
 		ready: func(ctx context.Context, ports []int) error {
 			return c.probe(ctx, address("https", ports[0])+"/readyz")

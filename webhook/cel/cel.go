@@ -24,7 +24,7 @@ import (
 
 const (
 	name = "warmpool-placement"
-	// shippedNamespace is warmpool's own in policy.yaml.
+	// shippedNamespace is warmpool's own in placeholders.yaml.
 	shippedNamespace = "warmpool-system"
 )
 
@@ -51,7 +51,6 @@ func NewPlacement(e *policy.Evaluator, namespace string) (*Placement, error) {
 	}
 	const constraints = "  matchConstraints:\n"
 	p := &Placement{policy: bytes.Replace(policyYAML, []byte(constraints), []byte(constraints+"    objectSelector: "+string(selector)+"\n"), 1)}
-	p.policy = bytes.ReplaceAll(p.policy, []byte(shippedNamespace), []byte(namespace))
 	if err := yaml.UnmarshalStrict(p.policy, &p.Policy); err != nil {
 		return nil, fmt.Errorf("decode policy.yaml: %w", err)
 	}

@@ -34,7 +34,7 @@ const (
 //	plain            the pools whose nodes have no accelerators, in their order
 //	accelerated      the others
 //	apart_VALUE_…    what a pod has that requires a node label of these values, in this order, and is placed in its pool, where no
-//	                 other pool has such nodes; lines: KEY, then those of the pool's taints, then image if it has images
+//	                 other pool has such nodes; lines: KEY, for each toleration KEY VALUE EFFECT OPERATOR, prefers image
 //	device_NAME      the pools for pods that ask for this device alone, for usual ones; NAME has an underscore for its slash
 //	accelerators     lines, for all resources that choose a pool: the name and a space, what names begin with, or a regular
 //	                 expression that begins with ^
@@ -125,7 +125,15 @@ func (w *writer) pool(pool *placement.Pool, filling policy.Filling) {
 	}
 	w.atMost(maxLabels, count, at("nodes"), fmt.Sprintf("labels of %d NodePools, %d for each at least,", len(nodePools), leastLabels))
 	w.data[at("nodes")] = strings.Join(nodePools, "\n\n")
-	w.data[at("taints")] = strings.Join(w.taints(at("taints"), pool), "\n")
+	var taints []string
+	for i, toleration := range pool.Tolerations() {
+		line := []string{toleration.Key, string(toleration.Effect), string(toleration.Operator)}
+		if value := pool.Taints[i].Value; value != "" {
+			line = append(line, value)
+		}
+		taints = append(taints, w.line(at("taints"), line))
+	}
+	w.data[at("taints")] = strings.Join(taints, "\n")
 	var images []string
 	for _, image := range filling.Images {
 		images = append(images, w.line(at("images"), []string{image, prepull.ImageLabel(image)}))
@@ -146,23 +154,14 @@ func (w *writer) placed(at string, pool *placement.Pool, filling policy.Filling)
 	if len(validation.IsConfigMapKey(at)) > 0 {
 		return
 	}
-	lines := append([]string{pool.Requirement.Key}, w.taints(at, pool)...)
+	lines := []string{w.line(at, []string{pool.Requirement.Key})}
+	for _, t := range pool.Tolerations() {
+		lines = append(lines, w.line(at, []string{t.Key, t.Value, string(t.Effect), string(t.Operator)}))
+	}
 	if len(filling.Images) > 0 {
-		lines = append(lines, "image")
+		lines = append(lines, "prefers image")
 	}
 	w.data[at] = strings.Join(lines, "\n")
-}
-
-func (w *writer) taints(at string, pool *placement.Pool) []string {
-	var taints []string
-	for i, toleration := range pool.Tolerations() {
-		line := []string{toleration.Key, string(toleration.Effect), string(toleration.Operator)}
-		if value := pool.Taints[i].Value; value != "" {
-			line = append(line, value)
-		}
-		taints = append(taints, w.line(at, line))
-	}
-	return taints
 }
 
 func templates(pool *config.Pool) []string {

@@ -64,7 +64,7 @@ type server struct {
 
 func start(ctx context.Context) (c *cluster, err error) {
 	c = &cluster{}
-	if c.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{Log: os.Stderr}); err != nil {
+	if c.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{Measured: true, Log: os.Stderr}); err != nil {
 		return nil, err
 	}
 	if err := c.furnish(ctx); err != nil {

@@ -37,7 +37,7 @@ func main() {
 }
 
 func run(ctx context.Context, nodes, pods int) (err error) {
-	cp, err := controlplane.Start(ctx, controlplane.Options{Log: os.Stderr})
+	cp, err := controlplane.Start(ctx, controlplane.Options{Measured: true, Log: os.Stderr})
 	if err != nil {
 		return err
 	}

@@ -39,8 +39,8 @@ test: ## Run all tests; RACE=1 looks for data races
 
 # Longest first: go test starts packages in this order, and so the last ones end together. Days are for make proof.
 e2e: ## Run only the tests that need more than an API server: controllers, scheduler, nodes
-	$(GO) test -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/controlplane ./test/scheduler ./test/tour ./test/imagesync ./test/deploy ./test/proof
-	$(GO) test -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/cel ./test/scenarios ./test/faults ./test/warmfirst ./test/warmth -long
+	$(GO) test -vet=off -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/controlplane ./test/scheduler ./test/tour ./test/imagesync ./test/deploy ./test/proof
+	$(GO) test -vet=off -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/cel ./test/scenarios ./test/faults ./test/warmfirst ./test/warmth -long
 
 reliability: ## Create pods while one thing after another fails, and write what became of them to docs/reliability.md
 	$(GO) test -timeout $(TIMEOUT) ./test/faults -update

@@ -99,7 +99,7 @@ func changeCA(t *testing.T, c *cluster, l *load) string {
 }
 
 func wipeBundle(t *testing.T, c *cluster, l *load) string {
-	times := repetitions(1, 3, 10)
+	times := repetitions(1, 2, 10)
 	for range times {
 		l.mark()
 		c.setBundle(t, nil)

@@ -90,7 +90,7 @@ func (c *cluster) try(t *testing.T, f fault) row {
 }
 
 func rollAll(t *testing.T, c *cluster, l *load) string {
-	times := repetitions(2, 4, 10)
+	times := repetitions(2, 3, 10)
 	before := c.service.connections()
 	for range times {
 		leaving := c.service.serving(t)
@@ -103,7 +103,7 @@ func rollAll(t *testing.T, c *cluster, l *load) string {
 }
 
 func killServing(t *testing.T, c *cluster, l *load) string {
-	times := repetitions(2, 6, 20)
+	times := repetitions(2, 4, 20)
 	dead := c.service.deadEnds()
 	for range times {
 		w := c.service.serving(t)

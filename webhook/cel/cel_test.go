@@ -76,6 +76,28 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
+// The policy takes short ways where the parameters have them: for pods that ask for one usual device, and for placed ones.
+func TestShortWays(t *testing.T) {
+	nodePools := cluster.Known(map[string]*cluster.NodePool{
+		"gpu": {Name: "gpu", Taints: []corev1.Taint{{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}}}, "more": {Name: "more"}, "npu": {Name: "npu"},
+	})
+	p, err := newPlacement(t, `pools:
+- {name: gpu, nodePools: [gpu, more], accelerators: ["nvidia.com/*"]}
+- {name: npu, nodePools: [npu], accelerators: [example.com/npu, "nvidia.com/g*"]}`, &cluster.Snapshot{NodePools: nodePools})
+	require.NoError(t, err)
+	data := p.Parameters.Data
+	assert.Equal(t, "gpu npu", data["device_nvidia.com_gpu"])
+	assert.Equal(t, "npu", data["device_example.com_npu"])
+	assert.Contains(t, data, "device_amd.com_gpu")
+	assert.Empty(t, data["device_amd.com_gpu"], "an accelerator that no pool has")
+	assert.Equal(t, "karpenter.sh/nodepool\nteam a NoSchedule Equal\nnvidia.com/gpu  NoSchedule Exists", data["placed_gpu_more"])
+	assert.Contains(t, data, "placed_npu")
+
+	p, err = newPlacement(t, "pools: [{name: a, nodePools: [a]}, {name: b, nodeLabel: {key: k, values: [v]}, autoscaler: None}]", &cluster.Snapshot{})
+	require.NoError(t, err)
+	assert.NotContains(t, p.Parameters.Data, "placed_v", "nodes of the other pool may have the label too")
+}
+
 // What the lines of words cannot say is refused: it must not become another pool.
 func TestRefused(t *testing.T) {
 	requirement := func(values ...string) *cluster.Snapshot {

@@ -33,13 +33,13 @@ const (
 //
 //	plain            the pools whose nodes have no accelerators, in their order
 //	accelerated      the others
-//	apart_VALUE_…    what a pod has that requires a node label of these values, in this order, and is placed in its pool, where no
+//	placed_VALUE_…   what a pod has that requires a node label of these values, in this order, and is placed in its pool, where no
 //	                 other pool has such nodes; lines: KEY, for each toleration KEY VALUE EFFECT OPERATOR, prefers image
 //	device_NAME      the pools for pods that ask for this device alone, for usual ones; NAME has an underscore for its slash
 //	accelerators     lines, for all resources that choose a pool: the name and a space, what names begin with, or a regular
 //	                 expression that begins with ^
 //	placeholders     the namespace of the placeholders
-//	exemptions       lines: RULE NAMESPACE [NAME]; absent where there are none
+//	exemptions       lines: RULE NAMESPACE [NAME]
 //	gpu.accelerators lines of the same kind for those of the pool's nodes
 //	cpu.templates    NAMESPACE/NAME …
 //	cpu.rules        the rules that are not off and may have something to fill in
@@ -76,7 +76,7 @@ func parameters(e *policy.Evaluator) (map[string]string, error) {
 		w.words("device_"+strings.Replace(name, "/", "_", 1), offering...)
 	}
 	for _, pool := range apart(pools) {
-		w.placed("apart_"+strings.Join(pool.Requirement.Values, "_"), pool, e.Filling(pool))
+		w.placed("placed_"+strings.Join(pool.Requirement.Values, "_"), pool, e.Filling(pool))
 	}
 	w.words("placeholders", e.Config().Placeholders.Namespace)
 	var exemptions []string
@@ -88,9 +88,7 @@ func parameters(e *policy.Evaluator) (map[string]string, error) {
 			exemptions = append(exemptions, strings.TrimSuffix(rule+" "+x.Namespace+" "+x.Name, " "))
 		}
 	}
-	if len(exemptions) > 0 {
-		w.data["exemptions"] = strings.Join(exemptions, "\n")
-	}
+	w.data["exemptions"] = strings.Join(exemptions, "\n")
 	size := 0
 	for key, text := range w.data {
 		size += len(key) + len(text)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -165,8 +166,9 @@ func (i *install) ca(ctx context.Context, t assert.TestingT) []byte {
 	return secret.Data["ca.crt"]
 }
 
-// waitForBundle waits until all webhooks hold the CA of the Secret and the earlier ones,
-// and returns that CA. Their order tells nothing: CAs of the same second have none.
+// waitForBundle waits until all webhooks hold the CA of the Secret and the earlier
+// ones, in the order of bundles, and returns that CA. It need not be the first: those
+// of one second are in the order of their bytes.
 func (i *install) waitForBundle(t *testing.T, earlier ...[]byte) []byte {
 	t.Helper()
 	ctx := t.Context()
@@ -176,7 +178,9 @@ func (i *install) waitForBundle(t *testing.T, earlier ...[]byte) []byte {
 		bundle, err := i.bundle(ctx)
 		require.NoError(t, err)
 		require.NotEmpty(t, ca)
-		require.ElementsMatch(t, parseCertificates(bytes.Join(append([][]byte{ca}, earlier...), nil)), parseCertificates(bundle))
+		all := parseCertificates(bytes.Join(append([][]byte{ca}, earlier...), nil))
+		slices.SortFunc(all, newestFirst)
+		require.Equal(t, string(encodeCertificates(all)), string(bundle))
 	}, soon, 50*time.Millisecond)
 	return ca
 }

@@ -73,7 +73,7 @@ func parameters(e *policy.Evaluator) (map[string]string, error) {
 				offering = append(offering, pool.Config.Name)
 			}
 		}
-		w.words("device_"+strings.Replace(name, "/", "_", 1), offering...)
+		w.shortcut("device_"+strings.Replace(name, "/", "_", 1), w.line(name, offering))
 	}
 	for _, pool := range apart(pools) {
 		w.placed("placed_"+strings.Join(pool.Requirement.Values, "_"), pool, e.Filling(pool))
@@ -147,11 +147,15 @@ func effective(pool *placement.Pool, filling policy.Filling) []string {
 	})
 }
 
-// placed writes what a pod of the pool has when nothing is left to fill in, if a ConfigMap takes the key.
-func (w *writer) placed(at string, pool *placement.Pool, filling policy.Filling) {
-	if len(validation.IsConfigMapKey(at)) > 0 {
-		return
+// shortcut writes what the policy can do without, if a ConfigMap takes the key.
+func (w *writer) shortcut(at, text string) {
+	if len(validation.IsConfigMapKey(at)) == 0 {
+		w.data[at] = text
 	}
+}
+
+// placed writes what a pod of the pool has when nothing is left to fill in.
+func (w *writer) placed(at string, pool *placement.Pool, filling policy.Filling) {
 	lines := []string{w.line(at, []string{pool.Requirement.Key})}
 	for _, t := range pool.Tolerations() {
 		lines = append(lines, w.line(at, []string{t.Key, t.Value, string(t.Effect), string(t.Operator)}))
@@ -159,7 +163,7 @@ func (w *writer) placed(at string, pool *placement.Pool, filling policy.Filling)
 	if len(filling.Images) > 0 {
 		lines = append(lines, "prefers image")
 	}
-	w.data[at] = strings.Join(lines, "\n")
+	w.shortcut(at, strings.Join(lines, "\n"))
 }
 
 func templates(pool *config.Pool) []string {

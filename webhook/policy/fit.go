@@ -19,7 +19,7 @@ type roomFor struct {
 	request corev1.ResourceList
 	// fits and fails are the shapes that the pod may land on, with and without room for it.
 	fits, fails []*sizing.Shape
-	// unseen are instance types that it may land on and that no node has shown yet.
+	// unseen are instance types that it may land on and that no node has shown yet; not found out where something fits.
 	unseen []string
 	// problems are facts that could not be read, and how they were counted.
 	problems []string
@@ -38,9 +38,7 @@ func (o *Object) room() *roomFor {
 func (o *Object) findRoom() *roomFor {
 	sizes := o.sizes.Pool(o.Pool.Config.Name)
 	r := &roomFor{request: o.request(), unknown: sizes.Unknown, problems: sizes.Problems}
-	seen := map[string]bool{}
 	for _, shape := range sizes.Shapes {
-		seen[shape.InstanceType] = true
 		switch {
 		case !shape.Hosts(o.Spec):
 		case len(shape.Shortfalls(r.request)) == 0:
@@ -49,14 +47,26 @@ func (o *Object) findRoom() *roomFor {
 			r.fails = append(r.fails, shape)
 		}
 	}
-	// A node that does not tell its type may be of any, and configured numbers stand for all.
-	if !seen[""] {
-		r.unseen = slices.DeleteFunc(o.Pool.AdmittedInstanceTypes(o.Spec), func(t string) bool { return seen[t] })
+	if len(r.fits) == 0 {
+		r.unseen = o.unseenTypes(sizes.Shapes)
 	}
 	if r.unknown == "" && len(r.fits)+len(r.fails) == 0 {
 		r.unknown = fmt.Sprintf("no node of pool %s has been seen that the pod may land on", o.Pool.Config.Name)
 	}
 	return r
+}
+
+// unseenTypes are the instance types that the pod may land on and that none of the shapes is of. A node that does not tell
+// its type may be of any, and configured numbers stand for all.
+func (o *Object) unseenTypes(shapes []*sizing.Shape) []string {
+	seen := map[string]bool{}
+	for _, shape := range shapes {
+		seen[shape.InstanceType] = true
+	}
+	if seen[""] {
+		return nil
+	}
+	return slices.DeleteFunc(o.Pool.AdmittedInstanceTypes(o.Spec), func(t string) bool { return seen[t] })
 }
 
 // nearest is the shape without room that comes closest: the fewest resources short, then the most of the first of them.

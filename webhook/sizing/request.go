@@ -19,20 +19,30 @@ func Request(spec *corev1.PodSpec, namespace string, facts *cluster.Snapshot) co
 }
 
 func request(spec *corev1.PodSpec, defaults corev1.ResourceList, facts *cluster.Snapshot) corev1.ResourceList {
+	request := sum(spec, defaults, facts)
+	counts := make(corev1.ResourceList, len(request)+1)
+	for name, quantity := range request {
+		counts[name] = counted(name, quantity)
+	}
+	counts[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+	return counts
+}
+
+// sum is what all of a pod asks for together; it may be the spec's own list.
+func sum(spec *corev1.PodSpec, defaults corev1.ResourceList, facts *cluster.Snapshot) corev1.ResourceList {
+	overhead := overhead(spec, facts)
+	if len(spec.Containers) == 1 && len(spec.InitContainers)+len(overhead) == 0 && spec.Resources == nil {
+		return requestsOf(&spec.Containers[0].Resources, defaults) // as most are
+	}
 	pod := corev1.Pod{Spec: corev1.PodSpec{
 		InitContainers: completed(spec.InitContainers, defaults),
 		Containers:     completed(spec.Containers, defaults),
 	}}
-	if list := overhead(spec, facts); len(list) > 0 {
-		pod.Spec.Overhead = merged(list)
+	if len(overhead) > 0 {
+		pod.Spec.Overhead = merged(overhead)
 	}
 	pod.Spec.Resources = completedPodLevel(spec.Resources, &pod)
-	request := podresource.PodRequests(&pod, podresource.PodResourcesOptions{})
-	for name, quantity := range request {
-		request[name] = counted(name, quantity)
-	}
-	request[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
-	return request
+	return podresource.PodRequests(&pod, podresource.PodResourcesOptions{})
 }
 
 // counted gives a quantity as the scheduler counts it: in whole thousandths of a cpu, in whole units of all else.

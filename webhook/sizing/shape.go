@@ -129,31 +129,41 @@ func (s *Shape) String() string {
 // Hosts tells whether the spec's node selection lets a pod onto nodes of the shape, as far as labels of the type and of
 // the pool tell: zones, names and the like differ from node to node and exclude nothing here.
 func (s *Shape) Hosts(spec *corev1.PodSpec) bool {
-	return slices.ContainsFunc(s.labels, func(labels map[string]string) bool {
-		return s.matches(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}, spec)
-	})
+	return slices.ContainsFunc(s.labels, func(labels map[string]string) bool { return s.matches(labels, spec) })
 }
 
-func (s *Shape) matches(node *corev1.Node, spec *corev1.PodSpec) bool {
+func (s *Shape) matches(labels map[string]string, spec *corev1.PodSpec) bool {
 	for key, value := range spec.NodeSelector {
-		if has, ok := node.Labels[key]; s.isOfType(key) && (!ok || has != value) {
+		if has, ok := labels[key]; s.isOfType(key) && (!ok || has != value) {
 			return false
 		}
 	}
 	required := requiredNodes(spec)
-	return required == nil || slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool { return s.meets(node, &term) })
+	return required == nil || slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool { return s.meets(labels, &term) })
 }
 
-func (s *Shape) meets(node *corev1.Node, term *corev1.NodeSelectorTerm) bool {
+func (s *Shape) meets(labels map[string]string, term *corev1.NodeSelectorTerm) bool {
 	if len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 {
 		return false // a term that asks for nothing selects nothing
 	}
-	ofType := slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(r corev1.NodeSelectorRequirement) bool { return !s.isOfType(r.Key) })
-	if len(ofType) == 0 {
+	var open []corev1.NodeSelectorRequirement
+	for _, r := range term.MatchExpressions {
+		if s.isOfType(r.Key) && !hasNamed(labels, &r) {
+			open = append(open, r)
+		}
+	}
+	if len(open) == 0 {
 		return true
 	}
-	selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: ofType}}})
-	return err == nil && selector.Match(node)
+	selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: open}}})
+	return err == nil && selector.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}})
+}
+
+// hasNamed tells whether the requirement is met by a value that it names, as nearly all are. Others take a selector, which
+// takes far longer to make than to ask.
+func hasNamed(labels map[string]string, r *corev1.NodeSelectorRequirement) bool {
+	has, ok := labels[r.Key]
+	return ok && r.Operator == corev1.NodeSelectorOpIn && slices.Contains(r.Values, has)
 }
 
 // isOfType tells whether the shape's nodes have the label in common, or lack it. Of configured numbers nothing but the

@@ -9,7 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -31,7 +30,7 @@ type Source func() *policy.Evaluator
 func Handlers(source Source, self string, log logr.Logger) map[string]http.Handler {
 	l := newLimiter()
 	return map[string]http.Handler{
-		PodsPath:                 limited(l, &handler[corev1.Pod]{name: "pods", kind: podKind, log: log, source: source, admit: admitPod, failOpen: true}),
+		PodsPath:                 limited(l, &handler[pod]{name: "pods", kind: podKind, log: log, source: source, admit: admitPod, failOpen: true}),
 		MutatePlaceholdersPath:   limited(l, &handler[appsv1.Deployment]{name: "mutate-placeholders", kind: deploymentKind, log: log, source: source, admit: mutatePlaceholder(self)}),
 		ValidatePlaceholdersPath: limited(l, &handler[appsv1.Deployment]{name: "validate-placeholders", kind: deploymentKind, log: log, source: source, admit: validatePlaceholder}),
 	}
@@ -138,11 +137,11 @@ func (h *handler[T]) respond(req *request[T]) (*admissionv1.AdmissionResponse, e
 	return response, nil
 }
 
-func admitPod(e *policy.Evaluator, req *request[corev1.Pod]) Verdict {
-	if req.Operation != admissionv1.Create || !e.IsWorkspace(req.Object.Labels) {
+func admitPod(e *policy.Evaluator, req *request[pod]) Verdict {
+	if req.Operation != admissionv1.Create || !e.IsWorkspace(req.Object.Metadata.Labels) {
 		return Verdict{}
 	}
-	return JudgePod(e, req.Object, req.Namespace)
+	return JudgePod(e, req.Object.typed(), req.Namespace)
 }
 
 // mutatePlaceholder fills placeholders; self is the user that is warmpool itself.

@@ -11,13 +11,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
+	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/yaml"
+
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/policy"
 )
 
 // The review's decoder must read an object exactly as the API machinery's does: on every object of the rules' cases, and
@@ -39,7 +45,7 @@ func TestDecodesLikeTheAPIMachinery(t *testing.T) {
 				continue // YAML that kubectl mends on its way, such as a bool for a string
 			}
 			if bytes.Contains(object, []byte(`"kind":"Pod"`)) {
-				assertDecodes[corev1.Pod](t, object, file)
+				assertDecodes[pod](t, object, file)
 			} else if kjson.UnmarshalCaseSensitivePreserveInts(object, new(appsv1.Deployment)) == nil {
 				assertDecodes[appsv1.Deployment](t, object, file)
 			}
@@ -53,11 +59,36 @@ func TestDecodesLikeTheAPIMachinery(t *testing.T) {
 		func(f *metav1.FieldsV1, _ randfill.Continue) { f.SetRawString(`{"f:a":{}}`) },
 	)
 	for range 50 {
-		var pod corev1.Pod
-		filler.Fill(&pod)
-		object, err := json.Marshal(pod)
+		var random corev1.Pod
+		filler.Fill(&random)
+		object, err := json.Marshal(random)
 		require.NoError(t, err)
-		assertDecodes[corev1.Pod](t, object, "random pod")
+		assertDecodes[pod](t, object, "random pod")
+	}
+}
+
+// What is answered reads as what the API machinery writes, also of what is written without reflection.
+func TestAnswersLikeTheAPIMachinery(t *testing.T) {
+	patchType := admissionv1.PatchTypeJSONPatch
+	for _, response := range []admissionv1.AdmissionResponse{
+		{UID: "7d8a2c57-0f6e-4c53-9a35-2c1b7f0a9d11", Allowed: true},
+		{UID: "\"<\\\n\u2028é", Allowed: true},
+		{UID: "u", Allowed: true, Patch: []byte(`[{"op":"add"}]`), PatchType: &patchType},
+		{UID: "u", Allowed: true, Warnings: []string{"a <b> & \"c\""}},
+		{UID: "u", Result: Denial(schema.GroupKind{Kind: "Pod"}, "name", []policy.Finding{{
+			Rule: policy.Rules()[0], Action: config.Deny, Error: field.Required(field.NewPath("spec"), "not there"),
+		}})},
+	} {
+		want, err := json.Marshal(admissionv1.AdmissionReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Response: &response,
+		})
+		require.NoError(t, err)
+		var wrote bytes.Buffer
+		require.NoError(t, answer(&wrote, &response))
+		var got, read admissionv1.AdmissionReview
+		require.NoError(t, kjson.UnmarshalCaseSensitivePreserveInts(wrote.Bytes(), &got), wrote.String())
+		require.NoError(t, kjson.UnmarshalCaseSensitivePreserveInts(want, &read))
+		assert.Equal(t, read, got, wrote.String())
 	}
 }
 

@@ -110,7 +110,8 @@ func (e *Evaluator) IsWorkspace(podLabels map[string]string) bool {
 func (e *Evaluator) Mutate(o *Object) placement.Patch {
 	var patch placement.Patch
 	actions := e.actionsOf(o)
-	for i, rule := range table {
+	for _, i := range o.rules {
+		rule := table[i]
 		if rule.mutate == nil || !e.applies(rule, actions[i], o) {
 			continue
 		}
@@ -133,7 +134,8 @@ func (e *Evaluator) check(o *Object, audit bool) []Finding {
 	var findings []Finding
 	o.judged = judged{}
 	actions := e.actionsOf(o)
-	for i, rule := range table {
+	for _, i := range o.rules {
+		rule := table[i]
 		if rule.check == nil || rule.AuditOnly && !audit || !e.applies(rule, actions[i], o) {
 			continue
 		}
@@ -205,7 +207,7 @@ func (e *Evaluator) actionsOf(o *Object) []config.Action {
 }
 
 func (e *Evaluator) applies(rule *Rule, action config.Action, o *Object) bool {
-	return rule.Subject == o.Subject && action != config.Off && !e.exempt(rule, o)
+	return action != config.Off && !e.exempt(rule, o)
 }
 
 // exempt looks for an exemption by the object's name; a Workspace pod, whose name is generated, goes by its

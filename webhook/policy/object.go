@@ -37,6 +37,7 @@ type Object struct {
 	path    *field.Path
 	pointer string
 
+	rules   []int // that are about such objects, by their indices in the table
 	facts   *cluster.Snapshot
 	config  *config.WarmPoolConfiguration
 	sizes   *sizing.Sizes
@@ -86,7 +87,7 @@ func (e *Evaluator) Pod(pod *corev1.Pod, namespace string) *Object {
 	return &Object{
 		Subject: WorkspacePod, Pod: &shallow, Namespace: namespace, Name: pod.Name,
 		Choice: e.pools.ForPod(pod.Labels, &pod.Spec),
-		Meta:   &shallow.ObjectMeta, Spec: &shallow.Spec,
+		Meta:   &shallow.ObjectMeta, Spec: &shallow.Spec, rules: workspaceRules,
 		facts: e.facts, config: e.config, sizes: e.sizes, pulled: e.pulled, warmTerms: e.warmTerms,
 	}
 }
@@ -99,7 +100,7 @@ func (e *Evaluator) Placeholder(d *appsv1.Deployment, namespace string) *Object 
 		Subject: PlaceholderDeployment, Deployment: &shallow, Namespace: namespace, Name: d.Name,
 		Choice: e.pools.ForPlaceholder(d),
 		Meta:   &template.ObjectMeta, Spec: &template.Spec,
-		path: templatePath, pointer: "/spec/template",
+		path: templatePath, pointer: "/spec/template", rules: placeholderRules,
 		facts: e.facts, config: e.config, sizes: e.sizes, pools: e.pools, sources: e.sources,
 	}
 }

@@ -36,8 +36,11 @@ func checkTolerations(o *Object) []Finding {
 	if o.Pool == nil || o.fit().Conflict {
 		return nil
 	}
-	path := o.specPath("tolerations")
 	taints, _ := o.Pool.Untolerated(o.Spec.Tolerations)
+	if len(taints)+len(o.Pool.Unknown) == 0 {
+		return nil
+	}
+	path := o.specPath("tolerations")
 	var findings []Finding
 	for i := range taints {
 		text := taints[i].ToString()

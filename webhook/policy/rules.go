@@ -65,6 +65,19 @@ var table = []*Rule{
 	clusterAutoscalerCutoff,
 }
 
+// The rules about one object at a time, by their indices in the table: so that admission passes over no others.
+var placeholderRules, workspaceRules = indices(PlaceholderDeployment), indices(WorkspacePod)
+
+func indices(subject Subject) []int {
+	var found []int
+	for i, rule := range table {
+		if rule.Subject == subject {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
 // Rules are all rules in the order of the table.
 func Rules() []*Rule { return slices.Clone(table) }
 

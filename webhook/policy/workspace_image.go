@@ -7,6 +7,7 @@ import (
 
 	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/prepull"
@@ -30,25 +31,25 @@ func checkWorkspaceImage(o *Object) []Finding {
 	if o.Pool == nil || i < 0 {
 		return nil
 	}
-	path, container := o.specPath("containers").Index(i), &o.Spec.Containers[i]
+	container := &o.Spec.Containers[i]
+	path := func(name string) *field.Path { return o.specPath("containers").Index(i).Child(name) }
 	var findings []Finding
 	if container.ImagePullPolicy == corev1.PullAlways {
-		findings = append(findings, invalid(path.Child("imagePullPolicy"), container.ImagePullPolicy,
+		findings = append(findings, invalid(path("imagePullPolicy"), container.ImagePullPolicy,
 			"each start waits for the registry, even where the image is already there").withFix("Set imagePullPolicy: IfNotPresent, or name a versioned tag, for which that is the default."))
 	}
-	path = path.Child("image")
 	if !o.facts.Deployments.Known() {
-		return append(findings, notVerified(path, "Deployments: "+o.facts.Deployments.Reason()).atMostAudit())
+		return append(findings, notVerified(path("image"), "Deployments: "+o.facts.Deployments.Reason()).atMostAudit())
 	}
 	pulled, placeholders := o.pulled[o.Pool.Config.Name]
 	switch {
 	case !placeholders: // no node is warm
 	case slices.Contains(pulled, container.Image), slices.ContainsFunc(pulled, func(image string) bool { return sameImage(image, container.Image) }):
 	case len(pulled) == 0:
-		findings = append(findings, invalid(path, container.Image, fmt.Sprintf("no placeholder of pool %s pre-pulls any image", o.Pool.Config.Name)).
+		findings = append(findings, invalid(path("image"), container.Image, fmt.Sprintf("no placeholder of pool %s pre-pulls any image", o.Pool.Config.Name)).
 			withFix("Give a placeholder of the pool an init container "+prepull.Name+", as in the shipped manifests."))
 	default:
-		findings = append(findings, invalid(path, container.Image,
+		findings = append(findings, invalid(path("image"), container.Image,
 			fmt.Sprintf("no placeholder of pool %s pre-pulls it; they pull %s", o.Pool.Config.Name, clip(strings.Join(pulled, ", ")))))
 	}
 	return findings

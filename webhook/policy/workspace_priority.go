@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/config"
 )
@@ -26,22 +27,22 @@ func checkWorkspacePriority(o *Object) []Finding {
 	if o.Pool == nil {
 		return nil
 	}
-	path := o.specPath("priorityClassName")
+	path := func() *field.Path { return o.specPath("priorityClassName") }
 	priority, policy, problem := podPriority(o)
 	if problem != "" {
-		return []Finding{notVerified(path, problem).atMostAudit()}
+		return []Finding{notVerified(path(), problem).atMostAudit()}
 	}
 	var findings []Finding
 	placeholder := o.facts.PriorityClasses.Get(o.config.Placeholders.PriorityClassName)
 	switch {
 	case placeholder == nil:
-		findings = append(findings, notVerified(path, fmt.Sprintf("PriorityClass %s of the placeholders is not known", o.config.Placeholders.PriorityClassName)).atMostAudit())
+		findings = append(findings, notVerified(path(), fmt.Sprintf("PriorityClass %s of the placeholders is not known", o.config.Placeholders.PriorityClassName)).atMostAudit())
 	case priority <= placeholder.Value:
-		findings = append(findings, invalid(path, o.Spec.PriorityClassName,
+		findings = append(findings, invalid(path(), o.Spec.PriorityClassName,
 			fmt.Sprintf("priority %d is not above the placeholders' %d: it cannot take the place of one", priority, placeholder.Value)).withKey("priority"))
 	}
 	if policy == corev1.PreemptNever {
-		findings = append(findings, invalid(path, o.Spec.PriorityClassName, "preemptionPolicy Never: it cannot take the place of a placeholder").withKey("preemption policy"))
+		findings = append(findings, invalid(path(), o.Spec.PriorityClassName, "preemptionPolicy Never: it cannot take the place of a placeholder").withKey("preemption policy"))
 	}
 	return findings
 }

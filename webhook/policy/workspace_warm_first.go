@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
@@ -32,15 +33,17 @@ var workspaceWarmFirst = &Rule{
 }
 
 func checkWarmFirst(o *Object) []Finding {
-	path := o.specPath("affinity", "podAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
+	path := func() *field.Path {
+		return o.specPath("affinity", "podAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
+	}
 	if o.Pool != nil && prefersWarm(o.Pool.Config) && len(o.Pool.Config.Templates) > 0 && !o.facts.Templates.Known() {
-		return []Finding{notVerified(path, "WorkspaceTemplates: "+o.facts.Templates.Reason()).atMostAudit()}
+		return []Finding{notVerified(path(), "WorkspaceTemplates: "+o.facts.Templates.Reason()).atMostAudit()}
 	}
 	if o.warmFirst() == nil || o.fit().Conflict {
 		return nil
 	}
 	image := o.Spec.Containers[workspaceContainer(o.Spec)].Image
-	return []Finding{required(path, fmt.Sprintf("of the nodes with room in pool %s the pod takes the emptiest, not one that has %s", o.PoolName(), clip(image)))}
+	return []Finding{required(path(), fmt.Sprintf("of the nodes with room in pool %s the pod takes the emptiest, not one that has %s", o.PoolName(), clip(image)))}
 }
 
 // warmFirst is the term that a Workspace pod lacks; nil where it has a preference of its own, and where warmpool knows

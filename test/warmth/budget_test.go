@@ -231,5 +231,6 @@ func TestLeaderIsKilled(t *testing.T) {
 	counted(t, c.warmpool, map[string]int{"warm": 2, "failed": 1, "pulling": 1})
 	c.says(t, pods[1], pulled)
 	c.has(t, pods[1], labels("true", first))
+	c.wrote(t, pods[1], 3)
 	assert.Len(t, c.writes(t, ""), before+1)
 }

@@ -101,6 +101,8 @@ type store struct {
 	goMod  []byte
 	cache  string // the folder of this set of versions, shared by every clone
 	log    io.Writer
+	// prebuilt is the folder of what setup-envtest has downloaded, "" where it cannot.
+	prebuilt func(context.Context) string
 }
 
 // locate returns the path of every file that a control plane with opts needs.
@@ -168,6 +170,7 @@ func newStore(from components, assets, source, userCache string, log io.Writer) 
 	}
 	key := fmt.Sprintf("%s-%.4x", version, sha256.Sum256(goSum))
 	s.cache = filepath.Join(userCache, "warmpool", "controlplane", key)
+	s.prebuilt = s.downloadOnce(indexLimit, downloadLimit)
 	return s, nil
 }
 
@@ -180,43 +183,23 @@ func (s *store) version(module string) (string, error) {
 	return string(match[1]), nil
 }
 
-// get returns the path of a: from KUBEBUILDER_ASSETS, the cache, setup-envtest, or
-// a build, in this order.
+// get returns the path of a, which it makes where it is not there yet.
 func (s *store) get(ctx context.Context, a artifact) (string, error) {
-	if s.assets != "" {
-		if path := filepath.Join(s.assets, a.name); exists(path) {
-			return path, nil
-		}
-	}
-	path := filepath.Join(s.cache, a.name)
-	if exists(path) {
+	if path, ok := s.find(a); ok {
 		return path, nil
 	}
-	if a.envtest {
-		if dir := s.envtestDir(ctx); dir != "" && exists(filepath.Join(dir, a.name)) {
-			return filepath.Join(dir, a.name), nil
-		}
-	}
+	path := filepath.Join(s.cache, a.name)
 	return path, s.make(ctx, a, path)
 }
 
-// envtestDir returns "" where setup-envtest is missing or cannot deliver, which is
-// usual without a network; a build follows then.
-func (s *store) envtestDir(ctx context.Context) string {
-	program, err := exec.LookPath("setup-envtest")
-	if err != nil {
-		return ""
+// find looks in KUBEBUILDER_ASSETS, then in the cache.
+func (s *store) find(a artifact) (string, bool) {
+	for _, dir := range []string{s.assets, s.cache} {
+		if path := filepath.Join(dir, a.name); dir != "" && exists(path) {
+			return path, true
+		}
 	}
-	version, err := s.version(kubernetes)
-	if err != nil {
-		return ""
-	}
-	minor := version[:strings.LastIndex(version, ".")+1]
-	out, err := exec.CommandContext(ctx, program, "use", "-p", "path", minor+"x").Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
+	return "", false
 }
 
 func exists(path string) bool {

@@ -39,12 +39,22 @@ func (s *store) make(ctx context.Context, a artifact, target string) (err error)
 	if a.main == "" {
 		err = s.join(ctx, a, made)
 	} else {
-		err = s.build(ctx, a, made)
+		err = s.link(ctx, a, made)
 	}
 	if err != nil {
 		return err
 	}
 	return os.Rename(made, target)
+}
+
+// link makes target a link to what setup-envtest has, or builds it.
+func (s *store) link(ctx context.Context, a artifact, target string) error {
+	if a.envtest {
+		if dir := s.prebuilt(ctx); dir != "" && exists(filepath.Join(dir, a.name)) {
+			return os.Symlink(filepath.Join(dir, a.name), target)
+		}
+	}
+	return s.build(ctx, a, target)
 }
 
 // build compiles a program.
@@ -61,9 +71,18 @@ func (s *store) build(ctx context.Context, a artifact, target string) error {
 		a.name, own, a.minutes); err != nil {
 		return fmt.Errorf("report progress: %w", err)
 	}
-	args := slices.Concat([]string{"build", "-mod=readonly"}, flags, []string{"-o", target, path.Join(a.module, a.main)})
-	_, err = s.goCommand(ctx, args...)
-	return err
+	main := path.Join(a.module, a.main)
+	stale, err := s.goCommand(ctx, slices.Concat([]string{"list", "-mod=readonly"}, flags, []string{"-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", main})...)
+	if err != nil {
+		return err
+	}
+	p := &progress{log: s.log, name: a.name, all: len(bytes.Fields(stale)), interval: progressInterval, said: time.Now()}
+	cmd := s.command(ctx, slices.Concat([]string{"build", "-v", "-mod=readonly"}, flags, []string{"-o", target, main})...)
+	cmd.Stderr = p
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go build %s: %w:\n%s", main, err, lastLines(p.other.String()))
+	}
+	return nil
 }
 
 // buildFlags adds Kubernetes' version: without it Kubernetes calls itself v0.0.0,
@@ -112,17 +131,20 @@ func (s *store) join(ctx context.Context, a artifact, target string) error {
 	return os.WriteFile(target, joined.Bytes(), 0o600)
 }
 
-// goCommand runs go in the module of the components, whatever workspace the
-// repository is part of.
 func (s *store) goCommand(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = s.source
-	cmd.Env = append(append(os.Environ(), "GOWORK=off"), s.env...)
-	out, err := cmd.Output()
+	out, err := s.command(ctx, args...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("go %s: %w", args[0], withStderr(err))
 	}
 	return out, nil
+}
+
+// command is go in the module of the components, whatever workspace the repository is part of.
+func (s *store) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = s.source
+	cmd.Env = append(append(os.Environ(), "GOWORK=off"), s.env...)
+	return cmd
 }
 
 // lock takes an advisory lock that the kernel drops with the process, so that none

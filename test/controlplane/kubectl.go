@@ -30,7 +30,7 @@ func PrepareKubectl(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.get(ctx, artifact{name: kubectl, module: kubernetes, main: "cmd/kubectl", minutes: 1, envtest: true})
+	return s.get(ctx, kubectlArtifact)
 }
 
 // Kubectl runs kubectl as the admin, with input as its standard input, and returns both of its outputs; warnings of the

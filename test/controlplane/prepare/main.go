@@ -1,0 +1,22 @@
+// Command prepare gets the programs of package controlplane, by download or build, and says how far it is: go test would
+// show that only when the tests have ended. Where all are there it says nothing.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"warmpool.sh/test/controlplane"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := controlplane.PrepareAll(ctx, os.Stderr); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) //nolint:gocritic // the process ends
+	}
+}

@@ -1,0 +1,69 @@
+package needs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// recorder is a test that notes how it ended. Its methods do not end the caller, as those of a testing.T do.
+type recorder struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (r *recorder) Helper()      {}
+func (r *recorder) Name() string { return "TestName" }
+func (r *recorder) Skip(args ...any) {
+	if r.failed == "" {
+		r.skipped = args[0].(string) //nolint:forcetypeassert // Skip passes a string
+	}
+}
+func (r *recorder) Fatal(args ...any) { r.failed = args[0].(error).Error() } //nolint:forcetypeassert // Skip passes an error
+
+var errMissing = errors.New("no Chromium:\ninstall it")
+
+func TestMissingIsSkippedAndListed(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "list")
+	t.Setenv(listVariable, list)
+	t.Setenv(requireVariable, "control-plane, real-nodes")
+	var there, missing recorder
+	Check(&there, Chromium, nil)
+	Check(&missing, Chromium, errMissing)
+	Skip(&missing, Flag, "with -long only")
+	assert.Equal(t, recorder{}, there)
+	assert.Empty(t, missing.failed)
+	assert.Equal(t, "with -long only", missing.skipped)
+	text, err := os.ReadFile(list)
+	require.NoError(t, err)
+	assert.Equal(t, "chromium\tno Chromium: install it\ttest/needs\tTestName\nflag\twith -long only\ttest/needs\tTestName\n", string(text))
+}
+
+func TestWithoutAListItIsSkippedAllTheSame(t *testing.T) {
+	t.Setenv(listVariable, "")
+	t.Setenv(requireVariable, "")
+	var missing recorder
+	Check(&missing, RealNodes, errMissing)
+	assert.Equal(t, errMissing.Error(), missing.skipped)
+}
+
+func TestRequiredIsAFailure(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "list")
+	t.Setenv(listVariable, list)
+	for require, message := range map[string]string{
+		"chromium":              "chromium is required by WARMPOOL_REQUIRE, but: no Chromium: install it",
+		"real-nodes,chromium":   "chromium is required by WARMPOOL_REQUIRE, but: no Chromium: install it",
+		"chromuim":              `WARMPOOL_REQUIRE: "chromuim" is none of [control-plane real-nodes chromium field-data]`,
+		"control-plane,,flag, ": `WARMPOOL_REQUIRE: "flag" is none of [control-plane real-nodes chromium field-data]`,
+	} {
+		t.Setenv(requireVariable, require)
+		var missing recorder
+		Check(&missing, Chromium, errMissing)
+		assert.Equal(t, message, missing.failed)
+	}
+	assert.NoFileExists(t, list)
+}

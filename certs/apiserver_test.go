@@ -15,12 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/needs"
 )
 
 // TestAPIServer runs replicas against a real API server, as a ServiceAccount that
 // may do what doc.go lists, or what ships, and no more.
 func TestAPIServer(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	cluster, err := controlplane.Start(t.Context(), controlplane.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, cluster.Stop()) })

@@ -29,6 +29,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	shipped "warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 // certManager is a warmpool that runs as the overlay for cert-manager ships it,
@@ -104,6 +105,7 @@ func TestCertManager(t *testing.T) {
 // Everything is applied before there is a certificate, as kubectl apply -k does.
 func startCertManager(t *testing.T) *certManager {
 	t.Helper()
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	cluster, err := controlplane.Start(t.Context(), controlplane.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, cluster.Stop()) })

@@ -13,11 +13,13 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 // Karpenter and jupyter-k8s may come later than warmpool: until then it serves by what it knows, and then it follows,
 // without a restart.
 func TestCRDsAbsentAtStart(t *testing.T) {
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })

@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -10,15 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 	"warmpool.sh/webhook/placement"
 )
 
+func needFieldData(t *testing.T) {
+	t.Helper()
+	var err error
+	if fieldData == "" {
+		err = errors.New("WARMPOOL_FIELD_DATA names no folder with objects recorded in real clusters (what it holds: test/apiserver/main_test.go)")
+	}
+	needs.Check(t, needs.FieldData, err)
+}
+
 // Pods as a real Workspace controller and ReplicaSet controller made them.
 func TestRealPods(t *testing.T) {
-	if fieldData == "" {
-		t.Log("WARMPOOL_FIELD_DATA is not set")
-		return
-	}
+	needFieldData(t)
 	objects, err := decodeFile(filepath.Join(fieldData, "workspace-pods.json"))
 	require.NoError(t, err)
 	require.NotEmpty(t, objects)
@@ -56,10 +64,7 @@ func TestRealPods(t *testing.T) {
 // The real CRD of WorkspaceTemplates takes the place of the stand-in while warmpool runs, and the example's templates
 // satisfy it.
 func TestRealTemplateCRD(t *testing.T) {
-	if fieldData == "" {
-		t.Log("WARMPOOL_FIELD_DATA is not set")
-		return
-	}
+	needFieldData(t)
 	crd, err := decodeFile(filepath.Join(fieldData, "crds", "workspace.jupyter.org_workspacetemplates.yaml"))
 	require.NoError(t, err)
 	require.NoError(t, cp.Apply(t.Context(), crd...))

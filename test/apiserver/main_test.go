@@ -19,6 +19,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 const (
@@ -40,6 +41,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	ctrl.SetLogger(klog.Background())
 	ctx := context.Background()
+	needs.Main(needs.ControlPlane, controlplane.Ready(ctx, controlplane.Options{}))
 	var err error
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)

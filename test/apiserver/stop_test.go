@@ -32,6 +32,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 	"warmpool.sh/webhook"
 )
 
@@ -47,6 +48,7 @@ type guarded struct {
 
 func newGuarded(t *testing.T) (*guarded, *install.Warmpool) {
 	t.Helper()
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	cluster, err := controlplane.Start(t.Context(), controlplane.Options{WebhookClientName: callerName})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, cluster.Stop()) })

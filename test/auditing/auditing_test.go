@@ -22,6 +22,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 const (
@@ -36,6 +37,7 @@ var (
 
 func TestAudits(t *testing.T) {
 	ctrl.SetLogger(klog.Background())
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{AuditPolicy: auditPolicy, Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })

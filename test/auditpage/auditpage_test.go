@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 // problem is what test/browser tells of a page.
@@ -27,6 +28,7 @@ type problem struct {
 // In light and dark, on a phone and on a desk: no window scrolls sideways, text stands out from its ground, widths stand
 // for numbers, the keyboard reaches every finding, links lead somewhere, and nothing is said on the console or fetched.
 func TestPages(t *testing.T) {
+	chromium := needChromium(t)
 	root, err := install.Root()
 	require.NoError(t, err)
 	folder := t.TempDir()
@@ -45,19 +47,20 @@ func TestPages(t *testing.T) {
 		pages = append(pages, filepath.Join(folder, name+".html"))
 		require.NoError(t, os.WriteFile(pages[len(pages)-1], page, 0o600))
 	}
-	for _, p := range look(t, root, pages...) {
+	for _, p := range look(t, chromium, root, pages...) {
 		assert.Fail(t, p.Check, "%s, %s, %d px: %s", filepath.Base(p.Page), p.Scheme, p.Width, p.Text)
 	}
 }
 
 // What the checks are for they find, in a page that has every fault.
 func TestFaultsAreFound(t *testing.T) {
+	chromium := needChromium(t)
 	root, err := install.Root()
 	require.NoError(t, err)
 	page, err := filepath.Abs(filepath.Join("testdata", "faulty.html"))
 	require.NoError(t, err)
 	found := map[string]bool{}
-	for _, p := range look(t, root, page) {
+	for _, p := range look(t, chromium, root, page) {
 		found[p.Check] = true
 	}
 	assert.Equal(t, map[string]bool{
@@ -66,10 +69,22 @@ func TestFaultsAreFound(t *testing.T) {
 	}, found)
 }
 
-// look has test/browser open the pages. Without Chromium it fails, and says what to install.
-func look(t *testing.T, root string, pages ...string) []problem {
+func needChromium(t *testing.T) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"-C", filepath.Join(root, "test", "browser"), "run", "."}, pages...)...)
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if path, err := exec.LookPath(name); err == nil {
+			needs.Check(t, needs.Chromium, nil)
+			return path
+		}
+	}
+	needs.Skip(t, needs.Chromium, "no Chromium on the PATH: install it, on Debian by 'apt-get install chromium'")
+	return ""
+}
+
+// look has test/browser open the pages.
+func look(t *testing.T, chromium, root string, pages ...string) []problem {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"-C", filepath.Join(root, "test", "browser"), "run", ".", "-chromium", chromium}, pages...)...)
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()

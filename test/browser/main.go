@@ -1,17 +1,15 @@
 // Command browser opens HTML pages in headless Chromium, in light and dark and as wide as a phone and a desk, and writes a
 // JSON array with what is wrong with them. It has a module of its own, so that a browser's driver is no dependency of
-// warmpool. With -screenshots FOLDER it leaves pictures of what it saw.
+// warmpool. With -screenshots FOLDER it leaves pictures of what it saw; -chromium is the program to start.
 package main
 
 import (
 	"context"
 	_ "embed" // the checks that run in the page
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,18 +36,15 @@ type problem struct {
 
 func main() {
 	screenshots := flag.String("screenshots", "", "folder for screenshots (default: none are made)")
+	chromium := flag.String("chromium", "chromium", "Chromium, by name or path")
 	flag.Parse()
-	if err := run(flag.Args(), *screenshots); err != nil {
+	if err := run(*chromium, flag.Args(), *screenshots); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(pages []string, screenshots string) error {
-	chromium, err := findChromium()
-	if err != nil {
-		return err
-	}
+func run(chromium string, pages []string, screenshots string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), mostTime)
 	defer cancel()
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
@@ -78,15 +73,6 @@ func run(pages []string, screenshots string) error {
 		}
 	}
 	return json.NewEncoder(os.Stdout).Encode(found)
-}
-
-func findChromium() (string, error) {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("no Chromium on the PATH: install it, on Debian by 'apt-get install chromium'")
 }
 
 // look opens a page in a tab of its own and checks it; seen says how.

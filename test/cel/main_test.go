@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/needs"
 )
 
 const (
@@ -46,6 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	needs.Main(needs.ControlPlane, controlplane.Ready(context.Background(), controlplane.Options{}))
 	if err := start(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -7,9 +7,9 @@
 // each node in namespaces of its own, and a registry that they pull from.
 //
 // The programs come from $KUBEBUILDER_ASSETS, else from the user's cache folder,
-// else from setup-envtest, else they are built from the sources that
-// components/go.mod and nodecomponents/go.mod pin, which takes about 20 minutes the
-// first time, and about 8 more for nodes.
+// else from setup-envtest, which test/tools/go.mod pins, else they are built from the
+// sources that components/go.mod and nodecomponents/go.mod pin, which takes about 20
+// minutes the first time, and about 8 more for nodes. Ready says whether they are there.
 package controlplane
 
 import (
@@ -92,13 +92,6 @@ type ControlPlane struct {
 	children []*child
 	nodes    []*Nodes
 	stop     func() error
-}
-
-// Prepare gets the programs that Start would need, which may take many minutes
-// where they have to be built. A test with a time limit of its own calls it first.
-func Prepare(ctx context.Context, opts Options) error {
-	_, err := locate(ctx, opts.complete())
-	return err
 }
 
 // Start brings the cluster up and returns once every part of it is ready, which

@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"warmpool.sh/test/needs"
 )
 
 // parentVariable makes this test binary the parent in TestChildrenDieWithAKilledParent.
@@ -202,6 +204,7 @@ func TestStartFailureShowsTheLogAndLeavesNothing(t *testing.T) {
 }
 
 func TestChildrenDieWithAKilledParent(t *testing.T) {
+	needs.Check(t, needs.ControlPlane, Ready(t.Context(), Options{}))
 	pids, _ := killParent(t, "cluster")
 	require.Len(t, pids, 2)
 	for _, pid := range pids {
@@ -253,6 +256,7 @@ func running(pid int) bool {
 
 func start(t *testing.T, opts Options) *ControlPlane {
 	t.Helper()
+	needs.Check(t, needs.ControlPlane, Ready(t.Context(), opts))
 	opts.Log = t.Output()
 	c, err := Start(t.Context(), opts)
 	require.NoError(t, err)

@@ -5,9 +5,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"warmpool.sh/test/needs"
 )
 
 func TestKubectl(t *testing.T) {
+	needs.Check(t, needs.ControlPlane, Ready(t.Context(), Options{}))
 	c, err := Start(t.Context(), Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, c.Stop()) })

@@ -71,13 +71,6 @@ func RealNodes() error {
 	return nil
 }
 
-// PrepareNodes gets the programs that StartNodes would need, which takes some
-// minutes where they have to be built. Log receives a line per build; nil discards them.
-func PrepareNodes(ctx context.Context, log io.Writer) error {
-	_, err := locateNodes(ctx, log)
-	return err
-}
-
 func locateNodes(ctx context.Context, log io.Writer) (map[string]string, error) {
 	paths, err := locateIn(ctx, clusterComponents, log, []artifact{kubeletArtifact})
 	if err != nil {

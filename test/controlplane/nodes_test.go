@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/test/controlplane/registry"
+	"warmpool.sh/test/needs"
 )
 
 const (
@@ -24,11 +25,8 @@ const (
 	gpu          = corev1.ResourceName("nvidia.com/gpu")
 )
 
-// TestRealNodesAreAvailable says in the log of a run why it has no real nodes.
-func TestRealNodesAreAvailable(t *testing.T) {
-	needRealNodes(t)
-	require.NoError(t, PrepareNodes(t.Context(), t.Output()))
-}
+// TestRealNodesAreAvailable takes a moment, and fails where real nodes are required and missing.
+func TestRealNodesAreAvailable(t *testing.T) { needs.Check(t, needs.RealNodes, RealNodes()) }
 
 func TestNodes(t *testing.T) {
 	needRealNodes(t)
@@ -121,9 +119,9 @@ func TestNodesEndWithAKilledParent(t *testing.T) {
 
 func needRealNodes(t *testing.T) {
 	t.Helper()
-	if err := RealNodes(); err != nil {
-		t.Skip(err)
-	}
+	needs.Check(t, needs.RealNodes, RealNodes())
+	needs.Check(t, needs.ControlPlane, Ready(t.Context(), Options{ControllerManager: true, Scheduler: true}))
+	needs.Check(t, needs.ControlPlane, NodesReady(t.Context()))
 }
 
 // run waits until a pod runs, and returns what the kubelet said of its image.

@@ -8,10 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/needs"
 )
 
 // What was there before is there afterwards, at the same address, and it is another process that says so.
 func TestRestartAPIServer(t *testing.T) {
+	needs.Check(t, needs.ControlPlane, Ready(t.Context(), Options{}))
 	c, err := Start(t.Context(), Options{Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, c.Stop()) })

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"warmpool.sh/test/needs"
 	"warmpool.sh/test/simulation"
 )
 
@@ -30,8 +31,7 @@ const seed = 11
 // TestDay runs the day with warmpool; with -update without it too.
 func TestDay(t *testing.T) {
 	if *soak > 0 || *render {
-		t.Log("not with -soak or -render")
-		return
+		needs.Skip(t, needs.Flag, "not with -soak or -render")
 	}
 	of, variants := short, []variant{warmpool}
 	p := &proof{}

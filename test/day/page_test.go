@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"warmpool.sh/test/needs"
 )
 
 const (
@@ -24,8 +26,7 @@ const (
 // TestPage holds docs/proof.md, and the figures of README.md, to docs/proof.json.
 func TestPage(t *testing.T) {
 	if *update || *soak > 0 {
-		t.Log("not with -update or -soak, which write the page")
-		return
+		needs.Skip(t, needs.Flag, "not with -update or -soak, which write the page")
 	}
 	p := readProof(t)
 	if *render {

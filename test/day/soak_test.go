@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 	"warmpool.sh/test/simulation"
 )
 
@@ -39,8 +40,7 @@ const (
 // TestSoak runs days until the time is over.
 func TestSoak(t *testing.T) {
 	if *soak == 0 {
-		t.Log("with -soak=30m only")
-		return
+		needs.Skip(t, needs.Flag, "make proof SOAK=30m sets -soak")
 	}
 	of := length{time: 3 * time.Minute, count: 60, delays: simulation.DefaultDelays}
 	r := newReplay(t, warmpool, of)

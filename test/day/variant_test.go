@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/needs"
 	"warmpool.sh/test/simulation"
 )
 
@@ -28,6 +29,7 @@ func (v variant) byHand() bool       { return v == byHand }
 // open starts a cluster whose placeholders, if there are any, are warm.
 func (v variant) open(t *testing.T, delays simulation.Delays) *simulation.Cluster {
 	t.Helper()
+	needs.Check(t, needs.ControlPlane, simulation.Ready(t.Context()))
 	opts := simulation.Options{Warmpool: v == warmpool, Delays: delays, Log: t.Output()}
 	if v == byHand {
 		opts.Objects = decode(t, "testdata/guide.yaml")

@@ -21,6 +21,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 const (
@@ -39,6 +40,7 @@ var (
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	needs.Main(needs.ControlPlane, controlplane.Ready(context.Background(), controlplane.Options{ControllerManager: true, Scheduler: true, KWOK: true}))
 	if err := start(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -21,6 +21,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
 )
@@ -59,6 +60,7 @@ func TestLiveAndExportedAreAuditedAlike(t *testing.T) {
 	require.NoError(t, err)
 	for example, want := range map[string][]string{"broken": policy.IDs(), "fine": nil} {
 		t.Run(example, func(t *testing.T) {
+			needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 			cp, err := controlplane.Start(t.Context(), controlplane.Options{Log: t.Output()})
 			require.NoError(t, err)
 			t.Cleanup(func() { assert.NoError(t, cp.Stop()) })

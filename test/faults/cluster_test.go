@@ -19,6 +19,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 // cluster is a control plane with two replicas of warmpool behind one address, as they ship, and the example's NodePools
@@ -35,6 +36,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, overlay string) *cluster {
 	t.Helper()
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })

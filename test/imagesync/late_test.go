@@ -13,6 +13,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 	"warmpool.sh/webhook/config"
 )
 
@@ -20,6 +21,7 @@ import (
 // itself. Afterwards warmpool is restarted, and another replica leads: nothing is written again.
 func TestTemplatesComeLaterThenWarmpoolIsRestarted(t *testing.T) {
 	t.Parallel()
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{AuditPolicy: auditPolicy, Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })

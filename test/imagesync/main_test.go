@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/needs"
 )
 
 const (
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	ctrl.SetLogger(klog.Background())
 	ctx := context.Background()
+	needs.Main(needs.ControlPlane, controlplane.Ready(ctx, controlplane.Options{ControllerManager: true, Scheduler: true, KWOK: true}))
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

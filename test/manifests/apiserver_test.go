@@ -16,6 +16,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 // TestOnAPIServer: a real API server takes every kustomization, warmpool says nothing about its placeholders, and what
@@ -23,6 +24,7 @@ import (
 func TestOnAPIServer(t *testing.T) {
 	root, err := install.Root()
 	require.NoError(t, err)
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })

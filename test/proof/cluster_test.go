@@ -21,6 +21,7 @@ import (
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/controlplane/registry"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 const (
@@ -43,9 +44,9 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	if err := controlplane.RealNodes(); err != nil {
-		t.Skip(err)
-	}
+	needs.Check(t, needs.RealNodes, controlplane.RealNodes())
+	needs.Check(t, needs.ControlPlane, controlplane.NodesReady(t.Context()))
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true}))
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })

@@ -20,6 +20,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 // cluster is an API server that notes what warmpool asks for, with an overlay and two replicas.
@@ -33,6 +34,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, overlay, binary string) *cluster {
 	t.Helper()
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{AuditPolicy: auditPolicy, Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })

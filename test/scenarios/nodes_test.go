@@ -16,6 +16,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/needs"
 	"warmpool.sh/test/simulation"
 )
 
@@ -133,9 +134,8 @@ func (l *lab) drainNode(t *testing.T, name string) {
 // Nights and weekends: without autoscaler and placeholders Karpenter takes the nodes away, and all is warm again when they
 // are back.
 func (l *lab) zero(t *testing.T) {
-	if !*long {
-		t.Log("with -long only: Karpenter looks for empty nodes now and then")
-		return
+	if !*long { // Karpenter looks for empty nodes now and then
+		needs.Skip(t, needs.Flag, "make e2e sets -long")
 	}
 	l.begin(t, "gpu", 2)
 	l.nodePool(t, "spaces-gpu", `{"disruption": {"consolidateAfter": "0s"}}`)
@@ -169,8 +169,7 @@ func (l *lab) zero(t *testing.T) {
 // All of 500 Workspaces find a place on 200 warm nodes, three at most on each, and none is refused.
 func (l *lab) many(t *testing.T) {
 	if !*long {
-		t.Log("with -long only")
-		return
+		needs.Skip(t, needs.Flag, "make e2e sets -long")
 	}
 	l.manyWithin(t, 10*limit)
 }

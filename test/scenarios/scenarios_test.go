@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"warmpool.sh/test/needs"
 	"warmpool.sh/test/simulation"
 )
 
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 
 // One cluster plays all scenarios, one after another: each begins with warm nodes alone.
 func TestScenarios(t *testing.T) {
+	needs.Check(t, needs.ControlPlane, simulation.Ready(t.Context()))
 	c, err := simulation.Start(t.Context(), simulation.Options{
 		Warmpool: true, Log: t.Output(),
 		Delays: simulation.Delays{Boot: 2 * time.Second, Start: 100 * time.Millisecond, PullGB: 250 * time.Millisecond, Scale: 200 * time.Millisecond},

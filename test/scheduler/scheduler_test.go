@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/needs"
 	"warmpool.sh/webhook/sizing"
 )
 
@@ -67,6 +68,7 @@ func startCluster(t *testing.T) *testCluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(ctx, controlplane.Options{ControllerManager: true, Scheduler: true, KWOK: true}))
 	plane, err := controlplane.Start(ctx, controlplane.Options{ControllerManager: true, Scheduler: true, KWOK: true, Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })

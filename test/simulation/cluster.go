@@ -84,6 +84,11 @@ type Cluster struct {
 	tasks   sync.WaitGroup
 }
 
+var components = controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true, NodesOnly: true}
+
+// Ready says which programs Start would have to build first, or nil.
+func Ready(ctx context.Context) error { return controlplane.Ready(ctx, components) }
+
 // Start brings the cluster up, which takes about 20 seconds. It has the WorkspaceTemplates cpu and gpu, with CPUImage and
 // GPUImage. It does not wait for placeholders: see Warm. ctx bounds the start alone.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
@@ -93,7 +98,9 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if opts.Log == nil {
 		opts.Log = io.Discard
 	}
-	plane, err := controlplane.Start(ctx, controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true, NodesOnly: true, Log: opts.Log})
+	with := components
+	with.Log = opts.Log
+	plane, err := controlplane.Start(ctx, with)
 	if err != nil {
 		return nil, err
 	}

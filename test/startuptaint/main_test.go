@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/needs"
 )
 
 const (
@@ -64,6 +65,7 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(ctx, controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true}))
 	plane, err := controlplane.Start(ctx, controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true, Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })

@@ -17,6 +17,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 	"warmpool.sh/test/storm"
 )
 
@@ -30,6 +31,7 @@ const (
 // expired, all placeholders end at the last images, and none was rolled out more often than its templates changed.
 func TestStorm(t *testing.T) {
 	ctrl.SetLogger(klog.Background())
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{Log: os.Stderr})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })

@@ -22,6 +22,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 func TestMain(m *testing.M) {
@@ -58,7 +59,7 @@ func inOrder(t *testing.T, told string, texts ...string) {
 }
 
 func TestOnce(t *testing.T) {
-	require.NoError(t, controlplane.Prepare(t.Context(), controlplane.Options{}))
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	var out, errs output
 	require.Zero(t, execute(t.Context(), []string{"-once"}, &out, &errs), "%s%s", &out, &errs)
 	assert.Empty(t, errs.String())
@@ -83,7 +84,7 @@ func TestOnce(t *testing.T) {
 // The tour stays up until it is told to end, and while it does a rule is switched off: what should have been refused by
 // that rule then fails its step.
 func TestFullStaysUp(t *testing.T) {
-	require.NoError(t, controlplane.Prepare(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, KWOK: true}))
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, KWOK: true}))
 	ctx, interrupt := context.WithCancel(t.Context())
 	var out, errs output
 	code := make(chan int, 1)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/needs"
 )
 
 // nodePool has nodes that expire soon, and for which Karpenter waits no longer than a moment.
@@ -38,9 +39,9 @@ spec:
 // deletes it when the node's time is over, and no budget is asked. Others take their place.
 func TestKarpenterExpiresNodes(t *testing.T) {
 	if !*long {
-		t.Log("with -long only")
-		return
+		needs.Skip(t, needs.Flag, "make e2e sets -long")
 	}
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true}))
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true, Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })

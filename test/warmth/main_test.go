@@ -23,6 +23,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 const (
@@ -68,6 +69,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	ctrl.SetLogger(klog.Background())
 	ctx := context.Background()
+	needs.Main(needs.ControlPlane, controlplane.Ready(ctx, controlplane.Options{ControllerManager: true, Scheduler: true}))
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

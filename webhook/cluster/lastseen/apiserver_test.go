@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/needs"
 	"warmpool.sh/webhook/cluster/lastseen"
 	"warmpool.sh/webhook/cluster/live"
 )
@@ -99,6 +100,7 @@ func startPlane(t *testing.T) (admin, shipped *rest.Config) {
 	ctrl.SetLogger(logr.Discard())
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(ctx, controlplane.Options{}))
 	plane, err := controlplane.Start(ctx, controlplane.Options{Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/apis"
 
 	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/needs"
 )
 
 const (
@@ -74,6 +75,7 @@ func startReader(t *testing.T) (*controlplane.ControlPlane, *Reader, *journal) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(ctx, controlplane.Options{}))
 	plane, err := controlplane.Start(ctx, controlplane.Options{Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })

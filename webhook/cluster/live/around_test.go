@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/apis"
 
 	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/needs"
 	"warmpool.sh/webhook/cluster"
 )
 
@@ -174,6 +175,7 @@ func startAudited(t *testing.T) *controlplane.ControlPlane {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(ctx, controlplane.Options{}))
 	plane, err := controlplane.Start(ctx, controlplane.Options{Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })

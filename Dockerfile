@@ -6,7 +6,7 @@ COPY . .
 ARG TARGETOS TARGETARCH VERSION=v0.0.0
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/go/cache \
     GOCACHE=/go/cache CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath \
-    -ldflags="-s -w -X k8s.io/component-base/version.gitVersion=$VERSION" -o /warmpool ./cmd/warmpool
+    -ldflags="-s -w -X warmpool.sh/webhook/version.number=$VERSION" -o /warmpool ./cmd/warmpool
 
 FROM gcr.io/distroless/static:nonroot
 COPY --from=build /warmpool /warmpool

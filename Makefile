@@ -3,10 +3,11 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 GO ?= go
-# Long enough for the first run on a machine, which compiles etcd and the Kubernetes programs.
 TIMEOUT ?= 60m
+# What make test tests.
+PKGS ?= ./...
 FUZZTIME ?= 1m
-# A semantic version whether or not there is a tag, or even a git repository: component-base refuses others.
+# A semantic version whether or not there is a tag, or even a git repository.
 VERSION ?= $(shell git describe --tags --dirty --match='v[0-9]*' 2>/dev/null \
 	|| echo v0.0.0+$$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown))
 
@@ -19,7 +20,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 VULNDB ?= https://vuln.go.dev
 
 TOOL := $(GO) tool -modfile=test/tools/go.mod
-LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(VERSION)
+LDFLAGS := -X warmpool.sh/webhook/version.number=$(VERSION)
 
 .PHONY: help build run test e2e reliability proof lint bench fuzz docs image push deploy undeploy sbom vulncheck clean
 
@@ -33,14 +34,24 @@ run: ## Try warmpool on a real API server; ONCE=1 ends after the tour, FULL=1 ru
 	$(GO) build -o bin/tour ./test/tour
 	@exec bin/tour $(if $(ONCE),-once) $(if $(FULL),-full)
 
-# Without debugging information the many large test programs link in two thirds of the time.
-test: ## Run all tests; RACE=1 looks for data races
-	$(GO) test -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT) ./...
+# Runs the go test commands in $(1) and then says which tests were skipped, and why; see test/needs. Without debugging
+# information (-w) the many large test programs link in two thirds of the time.
+define tested
+	@$(GO) run ./test/controlplane/prepare
+	@skipped=$$(mktemp); trap 'rm -f "$$skipped"' EXIT; failed=0; export WARMPOOL_SKIPPED=$$skipped; set -x; \
+		{ $(1); } || failed=$$?; \
+		{ set +x; } 2>/dev/null; $(GO) run ./test/needs/report "$$skipped"; exit "$$failed"
+endef
+
+test: ## Run all tests, of PKGS=./... only; RACE=1 looks for data races
+	$(call tested,$(GO) test -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT) $(PKGS))
 
 # Longest first: go test starts packages in this order, and so the last ones end together. Days are for make proof.
 e2e: ## Run only the tests that need more than an API server: controllers, scheduler, nodes
-	$(GO) test -vet=off -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/controlplane ./test/scheduler ./test/tour ./test/imagesync ./test/deploy ./test/proof
-	$(GO) test -vet=off -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT) ./test/cel ./test/scenarios ./test/faults ./test/warmfirst ./test/warmth -long
+	$(call tested,$(e2e) ./test/controlplane ./test/scheduler ./test/tour ./test/imagesync ./test/deploy ./test/proof \
+		&& $(e2e) ./test/cel ./test/scenarios ./test/faults ./test/warmfirst ./test/warmth -long)
+
+e2e = $(GO) test -count=1 -vet=off -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT)
 
 reliability: ## Create pods while one thing after another fails, and write what became of them to docs/reliability.md
 	$(GO) test -timeout $(TIMEOUT) ./test/faults -update

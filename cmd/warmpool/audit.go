@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/component-base/version"
 
 	"warmpool.sh/webhook/audit"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/version"
 )
 
 type auditOptions struct {
@@ -98,7 +98,7 @@ func (o *auditOptions) run(cmd *cobra.Command) error {
 	}
 	findings, objects := evaluator.Audit()
 	report := audit.New(findings, objects, found.place)
-	report.Time, report.Version = time.Now(), version.Get().GitVersion
+	report.Time, report.Version = time.Now(), version.Get()
 	report.Notes, report.Incomplete = found.notes, found.broken != nil
 	if report.Incomplete {
 		report.Notes = append([]string{"not everything could be read: see the error"}, report.Notes...)

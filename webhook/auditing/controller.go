@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/component-base/version"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -22,6 +21,7 @@ import (
 	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/events"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/version"
 	"warmpool.sh/webhook/wake"
 )
 
@@ -179,6 +179,6 @@ func (c *Controller) judge(ctx context.Context, api client.Client, e *policy.Eva
 	}
 	findings, objects := evaluator.Audit()
 	report := audit.New(findings, objects, nil)
-	report.Time, report.Version = time.Now(), version.Get().GitVersion
+	report.Time, report.Version = time.Now(), version.Get()
 	return report, &facts, nil
 }

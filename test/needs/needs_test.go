@@ -2,6 +2,7 @@ package needs
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,10 +21,10 @@ func (r *recorder) Helper()      {}
 func (r *recorder) Name() string { return "TestName" }
 func (r *recorder) Skip(args ...any) {
 	if r.failed == "" {
-		r.skipped = args[0].(string) //nolint:forcetypeassert // Skip passes a string
+		r.skipped = fmt.Sprint(args...)
 	}
 }
-func (r *recorder) Fatal(args ...any) { r.failed = args[0].(error).Error() } //nolint:forcetypeassert // Skip passes an error
+func (r *recorder) Fatal(args ...any) { r.failed = fmt.Sprint(args...) }
 
 var errMissing = errors.New("no Chromium:\ninstall it")
 

@@ -14,9 +14,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := controlplane.PrepareAll(ctx, os.Stderr); err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:gocritic // the process ends
+	err := controlplane.PrepareAll(ctx, os.Stderr)
+	stop()
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "get the programs of the control plane:", err)
+		os.Exit(1)
 	}
 }

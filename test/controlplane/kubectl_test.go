@@ -10,6 +10,7 @@ import (
 )
 
 func TestKubectl(t *testing.T) {
+	needs.Check(t, needs.Diff, needs.Program("diff", "diffutils"))
 	needs.Check(t, needs.ControlPlane, Ready(t.Context(), Options{}))
 	c, err := Start(t.Context(), Options{})
 	require.NoError(t, err)

@@ -6,10 +6,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"warmpool.sh/test/needs"
 )
 
 // What a user reads who applies, changes and looks at a placeholder by kubectl.
 func TestWhatKubectlShows(t *testing.T) {
+	needs.Check(t, needs.Diff, needs.Program("diff", "diffutils"))
 	t.Parallel()
 	c := shared
 	c.setImage(t, "kubectl", first)

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ const (
 	RealNodes    Need = "real-nodes"
 	Chromium     Need = "chromium"
 	FieldData    Need = "field-data" // objects recorded in real clusters
+	Diff         Need = "diff"       // the program that kubectl diff calls
 	// Flag is a flag of the test; it cannot be required.
 	Flag Need = "flag"
 )
@@ -43,6 +45,14 @@ func Check(t testing.TB, need Need, err error) {
 	if err != nil {
 		Skip(t, need, err.Error())
 	}
+}
+
+// Program says that a program, which is in this package of Debian, is not on the PATH, or nil.
+func Program(name, debian string) error {
+	if _, err := exec.LookPath(name); err != nil {
+		return fmt.Errorf("no %s on the PATH: install it, on Debian by 'apt-get install %s'", name, debian)
+	}
+	return nil
 }
 
 // Skip skips the test, or fails it where the need is required.
@@ -98,7 +108,7 @@ func required() ([]Need, error) {
 	var needs []Need
 	for name := range strings.FieldsFuncSeq(os.Getenv(requireVariable), func(r rune) bool { return r == ',' || r == ' ' }) {
 		need := Need(name)
-		if known := []Need{ControlPlane, RealNodes, Chromium, FieldData}; !slices.Contains(known, need) {
+		if known := []Need{ControlPlane, RealNodes, Chromium, FieldData, Diff}; !slices.Contains(known, need) {
 			return nil, fmt.Errorf("%s: %q is none of %v", requireVariable, name, known)
 		}
 		needs = append(needs, need)

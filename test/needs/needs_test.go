@@ -58,8 +58,8 @@ func TestRequiredIsAFailure(t *testing.T) {
 	for require, message := range map[string]string{
 		"chromium":              "chromium is required by WARMPOOL_REQUIRE, but: no Chromium: install it",
 		"real-nodes,chromium":   "chromium is required by WARMPOOL_REQUIRE, but: no Chromium: install it",
-		"chromuim":              `WARMPOOL_REQUIRE: "chromuim" is none of [control-plane real-nodes chromium field-data]`,
-		"control-plane,,flag, ": `WARMPOOL_REQUIRE: "flag" is none of [control-plane real-nodes chromium field-data]`,
+		"chromuim":              `WARMPOOL_REQUIRE: "chromuim" is none of [control-plane real-nodes chromium field-data diff]`,
+		"control-plane,,flag, ": `WARMPOOL_REQUIRE: "flag" is none of [control-plane real-nodes chromium field-data diff]`,
 	} {
 		t.Setenv(requireVariable, require)
 		var missing recorder
@@ -67,4 +67,12 @@ func TestRequiredIsAFailure(t *testing.T) {
 		assert.Equal(t, message, missing.failed)
 	}
 	assert.NoFileExists(t, list)
+}
+
+func TestProgram(t *testing.T) {
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	require.EqualError(t, Program("diff", "diffutils"), "no diff on the PATH: install it, on Debian by 'apt-get install diffutils'")
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "diff"), nil, 0o700))
+	assert.NoError(t, Program("diff", "diffutils"))
 }

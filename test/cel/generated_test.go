@@ -35,7 +35,7 @@ func TestGenerated(t *testing.T) {
 	t.Cleanup(func() {
 		t.Logf("%d pods of %d clusters: %d changed; %d more that no API server admits", compared.Load(), worlds, changed.Load(), refused.Load())
 		assert.EqualValues(t, worlds*pods, compared.Load())
-		assert.Greater(t, 2*changed.Load(), compared.Load(), "most pods have something to fill in")
+		assert.Greater(t, 3*changed.Load(), compared.Load(), "many pods have something to fill in")
 	})
 	// Some at a time: each binding in force slows all pods down.
 	for some := range slices.Chunk(all, 4) {

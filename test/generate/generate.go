@@ -23,13 +23,16 @@ var (
 	accelerators  = []string{"nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "aws.amazon.com/neuron", "amd.com/gpu", "example.com/npu", "vpc.amazonaws.com/efa"}
 	taintKeys     = []string{"nvidia.com/gpu", "dedicated", "aws.amazon.com/neuron", "node.kubernetes.io/unreachable", "karpenter.sh/disrupted"}
 	effects       = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}
-	labelKeys     = []string{"karpenter.sh/nodepool", corev1.LabelInstanceTypeStable, corev1.LabelArchStable, "team"}
+	labelKeys     = []string{"karpenter.sh/nodepool", corev1.LabelInstanceTypeStable, corev1.LabelInstanceType, corev1.LabelArchStable, "team", "cores"}
 	labelValues   = map[string][]string{
 		"karpenter.sh/nodepool":        {"a", "b", "c", "elsewhere"},
 		corev1.LabelInstanceTypeStable: instanceTypes,
+		corev1.LabelInstanceType:       instanceTypes,
 		corev1.LabelArchStable:         {"amd64", "arm64"},
+		"cores":                        {"2", "8", "32"},
 		"team":                         {"x", "y", "7"},
 	}
+	hostnames = []string{"h", "h0", "h1", "unknown"}
 	operators = []corev1.NodeSelectorOperator{
 		corev1.NodeSelectorOpIn, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists,
 		corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt,
@@ -96,7 +99,7 @@ func (r Rand) Snapshot() *cluster.Snapshot {
 	never := corev1.PreemptNever
 	snapshot := &cluster.Snapshot{
 		NodePools: cluster.Known(nodePools),
-		Nodes:     cluster.Known(map[string]*corev1.Node{}),
+		Nodes:     cluster.Known(r.nodes()),
 		PriorityClasses: cluster.Known(map[string]*schedulingv1.PriorityClass{
 			"overprovisioning-placeholder": {ObjectMeta: metav1.ObjectMeta{Name: "overprovisioning-placeholder"}, Value: -1000, PreemptionPolicy: &never},
 		}),
@@ -114,6 +117,15 @@ func (r Rand) nodePool(name string) *cluster.NodePool {
 		key := pick(r, labelKeys[1:])
 		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{pick(r, labelValues[key])}}
 	})
+	if r.chance(30) {
+		// Gte and Lte are Karpenter's own.
+		operator := pick(r, []corev1.NodeSelectorOperator{"Gte", "Lte", corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt})
+		np.Requirements = append(np.Requirements, corev1.NodeSelectorRequirement{Key: "cores", Operator: operator, Values: []string{pick(r, labelValues["cores"])}})
+	}
+	if r.chance(20) {
+		np.Requirements = append(np.Requirements, corev1.NodeSelectorRequirement{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: instanceTypes})
+		np.MinValues = map[string]int{corev1.LabelInstanceTypeStable: 2}
+	}
 	if r.chance(30) {
 		np.Labels = map[string]string{"team": pick(r, labelValues["team"])}
 	}
@@ -183,6 +195,9 @@ func (r Rand) PodSpec() corev1.PodSpec {
 	if r.chance(25) {
 		key := pick(r, labelKeys)
 		spec.NodeSelector = map[string]string{key: pick(r, labelValues[key])}
+		if r.chance(15) {
+			spec.NodeSelector[corev1.LabelHostname] = pick(r, hostnames)
+		}
 	}
 	if r.chance(50) {
 		spec.Affinity = r.affinity()
@@ -221,44 +236,4 @@ func (r Rand) toleration() corev1.Toleration {
 		t.TolerationSeconds = new(int64(300))
 	}
 	return t
-}
-
-func (r Rand) affinity() *corev1.Affinity {
-	affinity := &corev1.Affinity{}
-	if r.chance(85) {
-		affinity.NodeAffinity = &corev1.NodeAffinity{}
-		if r.chance(85) {
-			affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: several(r, 4, r.term)}
-		}
-		if r.chance(30) {
-			affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: r.term()}}
-		}
-	}
-	if r.chance(40) {
-		affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": pick(r, []string{"ph", "other"})}},
-		}}}
-	}
-	return affinity
-}
-
-func (r Rand) term() corev1.NodeSelectorTerm {
-	term := corev1.NodeSelectorTerm{MatchExpressions: several(r, 3, r.requirement)}
-	if r.chance(10) {
-		term.MatchFields = []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}
-	}
-	return term
-}
-
-func (r Rand) requirement() corev1.NodeSelectorRequirement {
-	requirement := corev1.NodeSelectorRequirement{Key: pick(r, labelKeys), Operator: pick(r, operators)}
-	switch requirement.Operator {
-	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
-		requirement.Values = several(r, 2, func() string { return pick(r, labelValues[requirement.Key]) })
-		requirement.Values = append(requirement.Values, pick(r, labelValues[requirement.Key]))
-	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
-		requirement.Values = []string{pick(r, []string{"5", "9"})}
-	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
-	}
-	return requirement
 }

@@ -40,6 +40,7 @@ func TestSizingAgreesWithScheduler(t *testing.T) {
 	t.Run("one pool with two types", c.checkTwoTypes)
 	t.Run("a node takes as many pods as sizing says", c.checkPodCount)
 	t.Run("a resource that no node names", c.checkUnknown)
+	t.Run("placement and the scheduler agree on node selection", c.checkPlacement)
 
 	book, plain := &ledger{}, 0
 	t.Run("templates", func(t *testing.T) {

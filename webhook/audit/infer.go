@@ -34,7 +34,7 @@ func Infer(facts *cluster.Snapshot) (cfg *config.WarmPoolConfiguration, notes []
 		cfg.Pools = append(cfg.Pools, g.pool(names))
 	}
 	config.SetDefaults(cfg)
-	pools := placement.Compile(cfg, facts, func(string) []corev1.Taint { return nil })
+	pools := placement.Compile(cfg, facts, placement.Seen{})
 	sizes := sizing.NewTracker(cfg).Update(facts)
 	for i, g := range guesses {
 		pool := &cfg.Pools[i]

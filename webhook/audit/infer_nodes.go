@@ -62,7 +62,7 @@ func oneForEach(facts *cluster.Snapshot) *placement.Pools {
 		cfg.Pools = append(cfg.Pools, config.Pool{Name: name, NodePools: []string{name}})
 	}
 	config.SetDefaults(cfg)
-	return placement.Compile(cfg, facts, func(string) []corev1.Taint { return nil })
+	return placement.Compile(cfg, facts, placement.Seen{})
 }
 
 // nodePoolsOf are the NodePools that the placeholder names: by the label karpenter.sh/nodepool, else by labels that

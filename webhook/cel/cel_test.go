@@ -2,6 +2,7 @@ package cel_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"warmpool.sh/webhook/cel"
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -151,4 +153,22 @@ exemptions: [{rules: [placeholder-pull-command], namespace: a, name: b, reason: 
 	require.Len(t, p.Policy.Spec.Validations, 1)
 	assert.Contains(t, p.Policy.Spec.Validations[0].MessageExpression, "placeholder-anti-affinity")
 	assert.Nil(t, export("pools: [{name: cpu, nodeLabel: {key: k, values: [v]}, autoscaler: None}]\nrules: {placeholder-pull-command: Off, placeholder-anti-affinity: Warn}"))
+}
+
+// TestAliases: the policy reads the labels that placement reads as others.
+func TestAliases(t *testing.T) {
+	p, err := newPlacement(t, `pools: [{name: cpu, nodePools: [cpu]}]`, &cluster.Snapshot{})
+	require.NoError(t, err)
+	for _, v := range p.Policy.Spec.Variables {
+		if v.Name == "aliases" {
+			pairs := regexp.MustCompile(`'([^']+)': *'([^']+)'`).FindAllStringSubmatch(v.Expression, -1)
+			assert.Len(t, pairs, 8)
+			for _, pair := range pairs {
+				assert.Equal(t, placement.NormalKey(pair[1]), pair[2])
+				assert.NotEqual(t, pair[1], pair[2])
+			}
+			return
+		}
+	}
+	assert.Fail(t, "no aliases")
 }

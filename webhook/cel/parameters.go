@@ -45,7 +45,8 @@ const (
 //	cpu.rules        the rules that are not off and may have something to fill in
 //	cpu.key          the node label's KEY
 //	cpu.values       its VALUE …
-//	cpu.nodes        for each NodePool, after an empty line, lines: KEY OPERATOR VALUE … [& OPERATOR VALUE …]
+//	cpu.nodes        for each NodePool, after an empty line, lines: KEY OPERATOR VALUE … [& OPERATOR VALUE …], of which the operator
+//	                 AtLeast has the number of values that must be left, and those one of which is enough
 //	cpu.taints       lines: KEY EFFECT OPERATOR [VALUE], of which OPERATOR is that of the toleration to add
 //	cpu.images       lines: IMAGE LABEL, of which LABEL is on the placeholders that have pulled the image
 func parameters(e *policy.Evaluator) (map[string]string, error) {

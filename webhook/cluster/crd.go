@@ -37,6 +37,8 @@ type NodePool struct {
 	Taints, StartupTaints []corev1.Taint
 	// Requirements are the template's requirements on node labels.
 	Requirements []corev1.NodeSelectorRequirement
+	// MinValues are how many values of a label Karpenter must be able to choose from before it launches a node.
+	MinValues map[string]int
 	// Static tells that the NodePool keeps a fixed number of nodes and starts none for pods.
 	Static bool
 
@@ -97,6 +99,13 @@ func ready(conditions []Condition) *Condition {
 	return nil
 }
 
+// requirement is one of a NodePool's on the labels of its nodes.
+type requirement struct {
+	corev1.NodeSelectorRequirement `json:",inline"`
+
+	MinValues int `json:"minValues"`
+}
+
 // NodePoolFrom reads a NodePool from its JSON content as unstructured maps. The error names the field.
 func NodePoolFrom(content map[string]any) (*NodePool, error) {
 	var raw struct {
@@ -106,9 +115,9 @@ func NodePoolFrom(content map[string]any) (*NodePool, error) {
 			Template struct {
 				Metadata metadata `json:"metadata"`
 				Spec     struct {
-					Taints        []corev1.Taint                   `json:"taints"`
-					StartupTaints []corev1.Taint                   `json:"startupTaints"`
-					Requirements  []corev1.NodeSelectorRequirement `json:"requirements"`
+					Taints        []corev1.Taint `json:"taints"`
+					StartupTaints []corev1.Taint `json:"startupTaints"`
+					Requirements  []requirement  `json:"requirements"`
 				} `json:"spec"`
 			} `json:"template"`
 		} `json:"spec"`
@@ -121,8 +130,16 @@ func NodePoolFrom(content map[string]any) (*NodePool, error) {
 		Labels:        raw.Spec.Template.Metadata.Labels,
 		Taints:        raw.Spec.Template.Spec.Taints,
 		StartupTaints: raw.Spec.Template.Spec.StartupTaints,
-		Requirements:  raw.Spec.Template.Spec.Requirements,
 		Static:        raw.Spec.Replicas != nil,
+	}
+	for _, r := range raw.Spec.Template.Spec.Requirements {
+		pool.Requirements = append(pool.Requirements, r.NodeSelectorRequirement)
+		if r.MinValues > max(1, pool.MinValues[r.Key]) {
+			if pool.MinValues == nil {
+				pool.MinValues = map[string]int{}
+			}
+			pool.MinValues[r.Key] = r.MinValues
+		}
 	}
 	pool.APIVersion, _ = content["apiVersion"].(string)
 	if fields, ok := content["metadata"].(map[string]any); ok {

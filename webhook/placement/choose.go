@@ -137,7 +137,7 @@ func (p *Pools) named(spec *corev1.PodSpec) []*Pool {
 		var named []*Pool
 		for _, pool := range p.list {
 			if slices.ContainsFunc(asked, func(r corev1.NodeSelectorRequirement) bool {
-				return r.Key == key(pool) && r.Operator == corev1.NodeSelectorOpIn && overlap(r.Values, values(pool))
+				return NormalKey(r.Key) == NormalKey(key(pool)) && r.Operator == corev1.NodeSelectorOpIn && overlap(r.Values, values(pool))
 			}) {
 				named = append(named, pool)
 			}

@@ -1,20 +1,33 @@
 package placement
 
 import (
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// NodeLabels are what each of the pool's NodePools, or value of its label, says about the labels of its nodes, by key.
+// AtLeast is an operator of NodeLabels: of the values that are left there must be so many as the first of Values says, or one of
+// the others, which nodes have.
+const AtLeast corev1.NodeSelectorOperator = "AtLeast"
+
+// NodeLabels are what each of the pool's NodePools, or value of its label, says about the labels of its nodes, by
+// NormalKey, in as few requirements as say it. Operators are Karpenter's and AtLeast.
 // They may not be changed.
 func (p *Pool) NodeLabels() []map[string][]corev1.NodeSelectorRequirement {
 	labels := make([]map[string][]corev1.NodeSelectorRequirement, 0, len(p.offers))
 	for _, o := range p.offers {
-		labels = append(labels, maps.Clone(o.byKey))
+		byKey := make(map[string][]corev1.NodeSelectorRequirement, len(o.byKey))
+		for key, own := range o.byKey {
+			byKey[key] = own.requirements(key)
+			if atLeast := o.minValues[key]; atLeast > 0 {
+				enough := slices.Concat([]string{strconv.Itoa(atLeast)}, o.seen.ByKey[key].Values)
+				byKey[key] = append(byKey[key], corev1.NodeSelectorRequirement{Key: key, Operator: AtLeast, Values: enough})
+			}
+		}
+		labels = append(labels, byKey)
 	}
 	return labels
 }

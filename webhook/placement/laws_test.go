@@ -25,7 +25,7 @@ func FuzzPlacement(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		r := generate.New(seed)
 		cfg := r.Config()
-		pools := placement.Compile(cfg, r.Snapshot(), func(string) []corev1.Taint { return nil })
+		pools := placement.Compile(cfg, r.Snapshot(), placement.Seen{})
 		pod := r.WorkspacePod()
 		before := pod.DeepCopy()
 		choice := pools.ForPod(pod.Labels, &pod.Spec)

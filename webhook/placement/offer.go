@@ -1,9 +1,9 @@
 package placement
 
 import (
-	"maps"
+	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,23 +11,33 @@ import (
 	"warmpool.sh/webhook/config"
 )
 
-// offer is what one NodePool (or one value of a node label) says about the labels of its nodes.
+// offer is what one NodePool (or one value of a node label) says about the labels of its nodes, by NormalKey.
 // A key that it does not mention is open: nothing is concluded from it.
 type offer struct {
-	byKey map[string][]corev1.NodeSelectorRequirement
-	keys  []string // of byKey, sorted
+	byKey map[string]values
+	// minValues are how many values Karpenter wants to choose from, by key.
+	minValues map[string]int
+	// hasNodePool tells that there is a NodePool to go by.
+	hasNodePool bool
+	// launched tells that Karpenter launches the nodes, and so that only labels that it knows can be asked for.
+	launched bool
+	// seen are the labels of its nodes.
+	seen cluster.NodeLabels
 }
 
-func offerOf(np *cluster.NodePool) offer {
-	o := offer{byKey: map[string][]corev1.NodeSelectorRequirement{}}
+func offerOf(np *cluster.NodePool) *offer {
+	requirements := slices.Clone(np.Requirements)
 	for key, value := range np.Labels {
-		o.byKey[key] = append(o.byKey[key], in(key, value))
+		requirements = append(requirements, in(key, value))
 	}
-	for _, r := range np.Requirements {
-		o.byKey[r.Key] = append(o.byKey[r.Key], r)
+	requirements = slices.DeleteFunc(requirements, func(r corev1.NodeSelectorRequirement) bool { return r.Key == config.NodePoolLabel })
+	o := &offer{byKey: map[string]values{}, minValues: map[string]int{}, hasNodePool: true, launched: !np.Static}
+	for _, l := range labels(append(requirements, in(config.NodePoolLabel, np.Name)), nil) {
+		o.byKey[l.key] = l.values
 	}
-	o.byKey[config.NodePoolLabel] = []corev1.NodeSelectorRequirement{in(config.NodePoolLabel, np.Name)}
-	o.keys = slices.Sorted(maps.Keys(o.byKey))
+	for key, count := range np.MinValues {
+		o.minValues[NormalKey(key)] = max(count, o.minValues[NormalKey(key)])
+	}
 	return o
 }
 
@@ -37,160 +47,67 @@ func in(key string, values ...string) corev1.NodeSelectorRequirement {
 
 // within are the offer's nodes that have the label of an In requirement with one of its values: a NodePool may have others
 // too, which are no pool's or another's.
-func (o offer) within(r corev1.NodeSelectorRequirement) offer {
-	for i := range o.byKey[r.Key] {
-		if own := &o.byKey[r.Key][i]; own.Operator == corev1.NodeSelectorOpIn {
-			own.Values = slices.DeleteFunc(slices.Clone(own.Values), func(value string) bool { return !slices.Contains(r.Values, value) })
-		}
+func (o *offer) within(r corev1.NodeSelectorRequirement) *offer {
+	key := NormalKey(r.Key)
+	if own, ok := o.byKey[key]; ok && !own.others {
+		o.byKey[key] = own.read([]corev1.NodeSelectorRequirement{r})
 	}
 	return o
 }
 
 // sets tells whether the offer's nodes get the label of an In requirement with one of its values.
-func (o offer) sets(r corev1.NodeSelectorRequirement) bool {
-	own, ok := o.byKey[r.Key]
-	return ok && slices.ContainsFunc(own, func(have corev1.NodeSelectorRequirement) bool { return have.Operator == corev1.NodeSelectorOpIn }) &&
-		satisfiable(r.Key, own, []corev1.NodeSelectorRequirement{r})
+func (o *offer) sets(r corev1.NodeSelectorRequirement) bool {
+	own, ok := o.byKey[NormalKey(r.Key)]
+	asked := anything().read([]corev1.NodeSelectorRequirement{r})
+	return ok && !own.others && own.suits(&asked)
 }
 
 // Grants tells whether nodes of the NodePool can carry the label with the value because the NodePool mentions it, and
 // whether it lists the value rather than leave it to the pods that ask for one.
 func Grants(np *cluster.NodePool, key, value string) (can, lists bool) {
-	o, asked := offerOf(np), in(key, value)
-	own, mentioned := o.byKey[key]
-	return mentioned && satisfiable(key, own, []corev1.NodeSelectorRequirement{asked}), o.sets(asked)
+	o, asked := offerOf(np), anything().read([]corev1.NodeSelectorRequirement{in(key, value)})
+	own, mentioned := o.byKey[NormalKey(key)]
+	return mentioned && own.suits(&asked), o.sets(in(key, value))
 }
 
-// admits tells whether a node of the offer can satisfy all requirements; if not, key is the first label by name that
-// excludes it. It costs the offer's labels times the requirements, however many there are of one label.
-func (o offer) admits(requirements []corev1.NodeSelectorRequirement) (key string, ok bool) {
-	for _, key := range o.keys {
-		asked := slices.ContainsFunc(requirements, func(r corev1.NodeSelectorRequirement) bool { return r.Key == key })
-		if asked && !satisfiable(key, o.byKey[key], requirements) {
-			return key, false
-		}
-	}
-	return "", true
-}
-
-// maxComparisons bounds the work on one label; where there would be more, nothing is concluded.
-const maxComparisons = 1 << 22
-
-// satisfiable tells whether one label can satisfy all requirements on its key in both lists. Where none of them lists
-// its values, the answer is yes unless presence itself is contradicted: nothing is denied on a guess.
-func satisfiable(key string, own, asked []corev1.NodeSelectorRequirement) bool {
-	some := func(is func(*corev1.NodeSelectorRequirement) bool) *corev1.NodeSelectorRequirement {
-		for _, list := range [2][]corev1.NodeSelectorRequirement{own, asked} {
-			for i := range list {
-				if list[i].Key == key && is(&list[i]) {
-					return &list[i]
-				}
-			}
-		}
-		return nil
-	}
-	absent := some(func(r *corev1.NodeSelectorRequirement) bool { return r.Operator == corev1.NodeSelectorOpDoesNotExist })
-	if absent != nil {
-		return some(func(r *corev1.NodeSelectorRequirement) bool {
-			return r.Operator != corev1.NodeSelectorOpDoesNotExist && r.Operator != corev1.NodeSelectorOpNotIn
-		}) == nil
-	}
-	listed := some(func(r *corev1.NodeSelectorRequirement) bool { return r.Operator == corev1.NodeSelectorOpIn })
-	if listed == nil || len(listed.Values)*(len(own)+len(asked)) > maxComparisons {
-		return true
-	}
-	return slices.ContainsFunc(listed.Values, func(value string) bool {
-		return some(func(r *corev1.NodeSelectorRequirement) bool { return !holds(r, value) }) == nil
-	})
-}
-
-// holds tells whether a label that is present with the value satisfies the requirement. Operators of a later
-// Kubernetes count as satisfied.
-func holds(r *corev1.NodeSelectorRequirement, value string) bool {
-	switch r.Operator {
-	case corev1.NodeSelectorOpIn:
-		return slices.Contains(r.Values, value)
-	case corev1.NodeSelectorOpNotIn:
-		return !slices.Contains(r.Values, value)
-	case corev1.NodeSelectorOpDoesNotExist:
-		return false
-	case corev1.NodeSelectorOpGt:
-		return compareInt(r.Values, value, func(have, want int64) bool { return have > want })
-	case corev1.NodeSelectorOpLt:
-		return compareInt(r.Values, value, func(have, want int64) bool { return have < want })
-	case corev1.NodeSelectorOpExists:
-		return true
-	default:
-		return true
-	}
-}
-
-func compareInt(wants []string, value string, cmp func(have, want int64) bool) bool {
-	if len(wants) != 1 {
+// excludes tells whether the offer mentions the label and cannot have it as asked.
+func (o *offer) excludes(asked *label) bool {
+	own, mentioned := o.byKey[asked.key]
+	if !mentioned {
 		return false
 	}
-	want, err := strconv.ParseInt(wants[0], 10, 64)
-	if err != nil {
+	return !own.suits(&asked.values) || o.tooFew(&own, asked) && !o.isSeen(&own, asked)
+}
+
+// tooFew tells whether what is asked leaves Karpenter too few values to choose from.
+func (o *offer) tooFew(own *values, asked *label) bool {
+	atLeast := o.minValues[asked.key]
+	if atLeast == 0 {
 		return false
 	}
-	have, err := strconv.ParseInt(value, 10, 64)
-	return err == nil && cmp(have, want)
+	left := own.common(&asked.values)
+	return left > 0 && left < atLeast
 }
 
-// InstanceTypes are the instance types that the pool's NodePools list, sorted. all is false when one of them leaves
-// the types open.
-func (p *Pool) InstanceTypes() (types []string, all bool) {
-	all = true
-	for _, o := range p.offers {
-		i := slices.IndexFunc(o.byKey[corev1.LabelInstanceTypeStable], func(r corev1.NodeSelectorRequirement) bool { return r.Operator == corev1.NodeSelectorOpIn })
-		if i < 0 {
-			all = false
-			continue
+// isSeen tells whether a node may have the label as asked, as far as nodes are known.
+func (o *offer) isSeen(own *values, asked *label) bool {
+	seen, ok := o.seen.ByKey[asked.key]
+	return ok && (len(seen.Values) == 0 || slices.ContainsFunc(seen.Values, func(value string) bool { return own.allow(value) && asked.allow(value) }))
+}
+
+// describe says what the offer has of a label that it mentions.
+func (o *offer) describe(key string, own *values) string {
+	var parts []string
+	for _, r := range own.requirements(key) {
+		part := fmt.Sprintf("%s %s", r.Key, r.Operator)
+		if len(r.Values) > 0 {
+			part += " [" + strings.Join(r.Values, ", ") + "]"
 		}
-		types = append(types, o.byKey[corev1.LabelInstanceTypeStable][i].Values...)
+		parts = append(parts, part)
 	}
-	slices.Sort(types)
-	return slices.Compact(types), all
-}
-
-// UnofferedInstanceTypes are the instance types that the spec asks for and that no NodePool of the pool lists, sorted.
-func (p *Pool) UnofferedInstanceTypes(spec *corev1.PodSpec) []string {
-	offered, all := p.InstanceTypes()
-	if !all {
-		return nil
+	text := strings.Join(parts, " and ")
+	if atLeast := o.minValues[key]; atLeast > 0 {
+		text += fmt.Sprintf(" with minValues %d", atLeast)
 	}
-	var strange []string
-	for _, r := range nodeRequirements(spec) {
-		if r.Key == corev1.LabelInstanceTypeStable && r.Operator == corev1.NodeSelectorOpIn {
-			strange = append(strange, slices.DeleteFunc(slices.Clone(r.Values), func(t string) bool { return slices.Contains(offered, t) })...)
-		}
-	}
-	slices.Sort(strange)
-	return slices.Compact(strange)
-}
-
-// AdmittedInstanceTypes are the instance types that the pool's NodePools list or the spec names and that the spec's
-// node selection lets a pod onto, sorted.
-func (p *Pool) AdmittedInstanceTypes(spec *corev1.PodSpec) []string {
-	types, _ := p.InstanceTypes()
-	for _, r := range nodeRequirements(spec) {
-		if r.Key == corev1.LabelInstanceTypeStable && r.Operator == corev1.NodeSelectorOpIn {
-			types = append(types, r.Values...)
-		}
-	}
-	slices.Sort(types)
-	return slices.DeleteFunc(slices.Compact(types), func(t string) bool { return !p.admitsInstanceType(spec, t) })
-}
-
-func (p *Pool) admitsInstanceType(spec *corev1.PodSpec, instanceType string) bool {
-	selector := append(p.selector(spec), in(corev1.LabelInstanceTypeStable, instanceType))
-	terms := requiredNodeSelectorTerms(spec)
-	if terms == nil {
-		_, ok := p.admits(selector)
-		return ok
-	}
-	return slices.ContainsFunc(*terms, func(term corev1.NodeSelectorTerm) bool {
-		_, ok := p.admits(both(selector, term.MatchExpressions))
-		return ok && !isEmpty(&term)
-	})
+	return text
 }

@@ -38,19 +38,20 @@ type Pool struct {
 	Unknown []string
 
 	tolerations []corev1.Toleration
-	offers      []offer
+	offers      []*offer
+	nodes       nodes
 }
 
-// Compile joins the configuration with what the Snapshot knows of each pool. seen gives the taints that a pool's nodes
-// have, by the pool's name.
-func Compile(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, seen func(pool string) []corev1.Taint) *Pools {
+// Compile joins the configuration with what the Snapshot knows of each pool, and with what its nodes show.
+func Compile(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, seen Seen) *Pools {
 	pools := &Pools{byName: make(map[string]*Pool, len(cfg.Pools))}
 	for _, v := range vendors {
 		pools.acceleratorGlobs = append(pools.acceleratorGlobs, v.globs...)
 	}
 	for i := range cfg.Pools {
 		pool := compilePool(&cfg.Pools[i], facts)
-		pool.addNodeTaints(seen(pool.Config.Name))
+		pool.addSeen(seen)
+		pool.nodes.Node = facts.Nodes.Get
 		pools.list = append(pools.list, pool)
 		pools.byName[pool.Config.Name] = pool
 		pools.acceleratorGlobs = append(pools.acceleratorGlobs, pool.Config.Accelerators...)
@@ -135,8 +136,8 @@ func (p *Pool) addMissingOffers() {
 	for _, value := range p.Requirement.Values {
 		one := p.Requirement
 		one.Values = []string{value}
-		if !slices.ContainsFunc(p.offers, func(o offer) bool { return o.sets(one) }) {
-			p.offers = append(p.offers, offer{byKey: map[string][]corev1.NodeSelectorRequirement{one.Key: {one}}, keys: []string{one.Key}})
+		if !slices.ContainsFunc(p.offers, func(o *offer) bool { return o.sets(one) }) {
+			p.offers = append(p.offers, &offer{byKey: map[string]values{NormalKey(one.Key): anything().read([]corev1.NodeSelectorRequirement{one})}})
 		}
 	}
 }
@@ -150,6 +151,23 @@ func configuredTaints(cfg *config.Pool) []corev1.Taint {
 		}
 	}
 	return taints
+}
+
+// addSeen takes up what the pool's nodes show.
+func (p *Pool) addSeen(seen Seen) {
+	if seen.Taints != nil {
+		p.addNodeTaints(seen.Taints(p.Config.Name))
+	}
+	if seen.Labels != nil {
+		labels := seen.Labels(p.Config.Name)
+		for _, o := range p.offers {
+			o.learn(p.Requirement, labels)
+		}
+	}
+	p.nodes.ByHostname = seen.ByHostname
+	if p.nodes.ByHostname == nil {
+		p.nodes.ByHostname = func(string) []*corev1.Node { return nil }
+	}
 }
 
 // addNodeTaints adds the taints seen on the pool's nodes. Lifecycle taints come and go: what is right now must not

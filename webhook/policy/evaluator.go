@@ -50,7 +50,11 @@ func NewWithSizes(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, si
 	}
 	e := &Evaluator{
 		config: cfg, facts: facts, sizes: sizes, workspaces: selector, now: now,
-		pools:   placement.Compile(cfg, facts, func(pool string) []corev1.Taint { return sizes.Pool(pool).Taints }),
+		pools: placement.Compile(cfg, facts, placement.Seen{
+			Taints:     func(pool string) []corev1.Taint { return sizes.Pool(pool).Taints },
+			Labels:     func(pool string) map[string]cluster.NodeLabels { return sizes.Pool(pool).Labels },
+			ByHostname: sizes.ByHostname,
+		}),
 		actions: make(map[string][]config.Action, len(cfg.Pools)+1),
 		sources: make(map[string][]prepull.Source, len(cfg.Pools)),
 

@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -47,6 +49,7 @@ func checkPlaceholderPool(o *Object) []Finding {
 			"binds every pod to this node, past the scheduler and past the anti-affinity").withFix("Remove nodeName from the pod template."))
 	}
 	findings = append(findings, checkPinned(o)...)
+	findings = append(findings, doubtFindings(o)...)
 	return append(findings, checkInstanceTypes(o)...)
 }
 
@@ -97,23 +100,49 @@ func excludedFinding(o *Object, x placement.Exclusion, consequence string) Findi
 		return invalid(path, "{}", "an empty term matches no node at all").withKey("empty term").
 			withFix("Remove the empty term, or give it the requirements that it was meant to have.")
 	}
-	text := requirementsOn(o.Spec, x)
-	return invalid(path, text, fmt.Sprintf("%s excludes pool %s: %s", text, o.Pool.Config.Name, consequence)).
+	text, key := requirementsOn(o.Spec, x)
+	return invalid(path, text, fmt.Sprintf("%s excludes pool %s, which %s: %s", text, o.Pool.Config.Name, clip(o.Pool.Offer(x.Key)), consequence)).
 		withKey("excluded " + text). // not the term's index, which moves
-		withFix(fmt.Sprintf("Remove the requirement on %s, or name the pool that is meant by the label %s.", x.Key, placement.PoolLabel))
+		withFix(fmt.Sprintf("Remove the requirement on %s, or name the pool that is meant by the label %s.", key, placement.PoolLabel))
+}
+
+// doubtFindings report parts of the node selection that do not exclude the pool, but that no node may meet.
+func doubtFindings(o *Object) []Finding {
+	if o.fit().Conflict {
+		return nil
+	}
+	var findings []Finding
+	for _, x := range o.Pool.Doubts(o.Spec) {
+		text, key := requirementsOn(o.Spec, x)
+		path := o.path.Child("spec").Child(x.Field())
+		findings = append(findings, invalid(path, text, fmt.Sprintf("pool %s, which %s, may have no node for %s: the pod would stay Pending",
+			o.Pool.Config.Name, clip(o.Pool.Offer(x.Key)), text)).withKey("doubt "+text).
+			withFix(fmt.Sprintf("Remove the requirement on %s, or have a NodePool of the pool offer it.", key)).atMostWarn())
+	}
+	return findings
 }
 
 // requirementsOn writes what excludes the pool: KEY=VALUE of the nodeSelector, KEY OPERATOR [VALUES] of a term, or both
-// where only together they do.
-func requirementsOn(spec *corev1.PodSpec, x placement.Exclusion) string {
+// where only together they do. key is the label as the user names it first.
+func requirementsOn(spec *corev1.PodSpec, x placement.Exclusion) (text, key string) {
 	var parts []string
-	if value, ok := spec.NodeSelector[x.Key]; ok {
-		parts = append(parts, x.Key+"="+value)
+	name := func(k string) bool {
+		if placement.NormalKey(k) != x.Key {
+			return false
+		}
+		key = cmp.Or(key, k)
+		return true
+	}
+	for _, k := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+		if name(k) {
+			parts = append(parts, k+"="+spec.NodeSelector[k])
+		}
 	}
 	if x.Term >= 0 {
-		for _, r := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[x.Term].MatchExpressions {
+		term := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[x.Term]
+		for _, r := range slices.Concat(term.MatchExpressions, term.MatchFields) {
 			switch {
-			case r.Key != x.Key:
+			case !name(r.Key):
 			case len(r.Values) == 0:
 				parts = append(parts, fmt.Sprintf("%s %s", r.Key, r.Operator))
 			default:
@@ -121,7 +150,7 @@ func requirementsOn(spec *corev1.PodSpec, x placement.Exclusion) string {
 			}
 		}
 	}
-	return clip(strings.Join(parts, " and "))
+	return clip(strings.Join(parts, " and ")), key
 }
 
 func checkInstanceTypes(o *Object) []Finding {

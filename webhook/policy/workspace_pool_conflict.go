@@ -11,7 +11,8 @@ import (
 
 // Applies to: Workspace pods.
 // Requires: node selection and pool label that agree with the pool the pod belongs to.
-// Why: what the user chose is respected, so such a pod starts cold; somebody should know.
+// Why: what the user chose is respected, so such a pod starts cold; somebody should know. So they should of a pod that is placed
+// although no node of the pool is known to be as it asks.
 var workspacePoolConflict = &Rule{
 	ID:       "workspace-pool-conflict",
 	Summary:  "The pod's own node selection and pool label do not exclude the pool it belongs to.",
@@ -41,5 +42,5 @@ func checkWorkspaceConflict(o *Object) []Finding {
 			findings = append(findings, excludedFinding(o, x, "the pod may start on a cold node").atMostWarn())
 		}
 	}
-	return findings
+	return append(findings, doubtFindings(o)...)
 }

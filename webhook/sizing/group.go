@@ -18,6 +18,7 @@ type group struct {
 	nodes     map[string]*member
 	kinds     map[string]*kind
 	taints    map[corev1.Taint]int
+	labels    map[string]*labelCounts // by the value of the pool's label
 }
 
 // member is a node as it was counted.
@@ -46,7 +47,7 @@ type variant struct {
 }
 
 func newGroup(poolLabel string) *group {
-	return &group{poolLabel: poolLabel, nodes: map[string]*member{}, kinds: map[string]*kind{}, taints: map[corev1.Taint]int{}}
+	return &group{poolLabel: poolLabel, nodes: map[string]*member{}, kinds: map[string]*kind{}, taints: map[corev1.Taint]int{}, labels: map[string]*labelCounts{}}
 }
 
 // counts tells whether a node's numbers can be gone by: it is ready, stays, and says what it offers. Without any Ready
@@ -62,6 +63,7 @@ func counts(node *corev1.Node) bool {
 
 func (g *group) add(m *member, class *class) {
 	g.nodes[m.node.Name] = m
+	g.countLabels(m.node, 1)
 	for _, taint := range m.node.Spec.Taints {
 		taint.TimeAdded = nil
 		g.taints[taint]++
@@ -84,6 +86,7 @@ func (g *group) add(m *member, class *class) {
 
 func (g *group) remove(m *member) {
 	delete(g.nodes, m.node.Name)
+	g.countLabels(m.node, -1)
 	for _, taint := range m.node.Spec.Taints {
 		taint.TimeAdded = nil
 		if g.taints[taint]--; g.taints[taint] == 0 {

@@ -35,7 +35,7 @@ func (t *Tracker) sizesOf(pool *config.Pool) *PoolSizes {
 			break
 		}
 	}
-	sizes.Taints = nodes.sortedTaints()
+	sizes.Taints, sizes.Labels = nodes.sortedTaints(), nodes.nodeLabels()
 	return sizes
 }
 

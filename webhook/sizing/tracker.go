@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	iradix "github.com/hashicorp/go-immutable-radix/v2"
 	corev1 "k8s.io/api/core/v1"
 
 	"warmpool.sh/webhook/cluster"
@@ -11,7 +12,10 @@ import (
 )
 
 // Sizes are the shapes of every pool at one moment. Immutable.
-type Sizes struct{ byPool map[string]*PoolSizes }
+type Sizes struct {
+	byPool    map[string]*PoolSizes
+	hostnames *iradix.Tree[*corev1.Node]
+}
 
 // PoolSizes are the shapes of one pool.
 type PoolSizes struct {
@@ -22,6 +26,8 @@ type PoolSizes struct {
 	Problems []string
 	// Taints are those seen on the pool's nodes, sorted.
 	Taints []corev1.Taint
+	// Labels are those of the pool's nodes, by the value of the label that marks them.
+	Labels map[string]cluster.NodeLabels
 }
 
 // Pool gives the sizes of the pool with the name; they are empty for one that is not configured.
@@ -44,6 +50,8 @@ type Tracker struct {
 	nodes, claims map[string]*group
 	// made are the sizes of the pools in which nothing changed.
 	made map[string]*PoolSizes
+	// hostnames are all nodes by their hostnameKey.
+	hostnames *iradix.Tree[*corev1.Node]
 }
 
 // NewTracker makes a Tracker for one configuration.
@@ -75,14 +83,25 @@ func (t *Tracker) Update(facts *cluster.Snapshot) *Sizes {
 		before = &cluster.Snapshot{}
 		t.classifier, t.made = newClassifier(facts), map[string]*PoolSizes{}
 		t.nodes, t.claims = t.newGroups(), t.newGroups()
+		t.hostnames = iradix.New[*corev1.Node]()
 	}
 	if changed(facts.LastSeen, before.LastSeen, nil) || changed(facts.NodePools, before.NodePools, nil) {
 		clear(t.made)
 	}
 	t.facts = facts
+	index := t.hostnames.Txn()
 	refresh(facts.Nodes, before.Nodes,
-		func(name string) { t.remove(t.nodes, name) },
-		func(_ string, node *corev1.Node) { t.add(t.nodes, node, nil) })
+		func(name string) {
+			if node := before.Nodes.Get(name); node != nil {
+				index.Delete(hostnameKey(node))
+			}
+			t.remove(t.nodes, name)
+		},
+		func(_ string, node *corev1.Node) {
+			index.Insert(hostnameKey(node), node)
+			t.add(t.nodes, node, nil)
+		})
+	t.hostnames = index.Commit()
 	refresh(facts.NodeClaims, before.NodeClaims,
 		func(name string) { t.remove(t.claims, name) },
 		func(name string, claim *cluster.NodeClaim) {
@@ -163,7 +182,7 @@ func (t *Tracker) remove(groups map[string]*group, name string) {
 }
 
 func (t *Tracker) sizes() *Sizes {
-	all := &Sizes{byPool: make(map[string]*PoolSizes, len(t.config.Pools))}
+	all := &Sizes{byPool: make(map[string]*PoolSizes, len(t.config.Pools)), hostnames: t.hostnames}
 	for i := range t.config.Pools {
 		pool := &t.config.Pools[i]
 		if t.made[pool.Name] == nil {

@@ -131,6 +131,10 @@ func FuzzTracker(f *testing.F) {
 			for _, pool := range cfg.Pools {
 				require.Equal(t, anew.Pool(pool.Name), kept.Pool(pool.Name))
 			}
+			for i := range 6 {
+				name := fmt.Sprintf("n%d", i)
+				require.Equal(t, anew.ByHostname(name), kept.ByHostname(name))
+			}
 		}
 	})
 }

@@ -100,7 +100,7 @@ func pool(t *testing.T) place {
 	cfg, err := config.Load([]byte("apiVersion: config.warmpool.sh/v1alpha1\nkind: WarmPoolConfiguration\npools: [{name: cpu, nodePools: [cpu-a]}]\n"), policy.IDs())
 	require.NoError(t, err)
 	facts := &cluster.Snapshot{Nodes: cluster.Known(nodes)}
-	return place{pool: placement.Compile(cfg, facts, func(string) []corev1.Taint { return nil }).Get("cpu"), nodes: facts.Nodes}
+	return place{pool: placement.Compile(cfg, facts, placement.Seen{}).Get("cpu"), nodes: facts.Nodes}
 }
 
 // look is what the history sees at a time.

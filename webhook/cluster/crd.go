@@ -48,6 +48,8 @@ type NodePool struct {
 	Limits corev1.ResourceList
 	// Disruption says when Karpenter removes nodes.
 	Disruption Disruption
+	// Annotations are the template's annotations: every node of the pool carries them.
+	Annotations map[string]string
 	// ExpireAfter and TerminationGracePeriod are durations, or Never; empty where they are not set.
 	ExpireAfter, TerminationGracePeriod string
 	// Ready is what Karpenter says of it; nil in files, and before Karpenter has looked.
@@ -72,11 +74,12 @@ type Disruption struct {
 }
 
 // DisruptionBudget bounds how many nodes are disrupted at once: a number or a percentage, for the reasons, or for all
-// where it names none, at the times of the schedule, or always.
+// where Reasons is nil, for the duration from each time of the schedule on, or always.
 type DisruptionBudget struct {
 	Nodes    string   `json:"nodes"`
 	Reasons  []string `json:"reasons"`
 	Schedule string   `json:"schedule"`
+	Duration string   `json:"duration"`
 }
 
 // Condition is a condition of an object's status.
@@ -140,6 +143,9 @@ func (p *NodePool) addLifecycle(content map[string]any) {
 			Limits     corev1.ResourceList `json:"limits"`
 			Disruption Disruption          `json:"disruption"`
 			Template   struct {
+				Metadata struct {
+					Annotations map[string]string `json:"annotations"`
+				} `json:"metadata"`
 				Spec struct {
 					NodeClassRef           NodeClassRef `json:"nodeClassRef"`
 					ExpireAfter            string       `json:"expireAfter"`
@@ -158,6 +164,7 @@ func (p *NodePool) addLifecycle(content map[string]any) {
 	template := &raw.Spec.Template.Spec
 	p.NodeClass, p.ExpireAfter, p.TerminationGracePeriod = template.NodeClassRef, template.ExpireAfter, template.TerminationGracePeriod
 	p.Limits, p.Disruption, p.Ready = raw.Spec.Limits, raw.Spec.Disruption, ready(raw.Status.Conditions)
+	p.Annotations = raw.Spec.Template.Metadata.Annotations
 }
 
 // NodeClaim is the part of a Karpenter NodeClaim that says what its node will offer.

@@ -100,8 +100,12 @@ func ready(conditions []Condition) *Condition {
 	return nil
 }
 
-// NodePoolFrom reads a NodePool from its JSON content as unstructured maps. The error names the field.
+// NodePoolFrom reads a NodePool from its JSON content as unstructured maps. The error names the field; it is ErrObsolete
+// for a version that Karpenter 1 does not serve.
 func NodePoolFrom(content map[string]any) (*NodePool, error) {
+	if err := refuseObsolete(content, NodePoolGroupKind); err != nil {
+		return nil, err
+	}
 	var raw struct {
 		Metadata metadata `json:"metadata"`
 		Spec     struct {
@@ -181,6 +185,9 @@ type NodeClaim struct {
 
 // NodeClaimFrom reads a NodeClaim from its JSON content as unstructured maps. The error names the field.
 func NodeClaimFrom(content map[string]any) (*NodeClaim, error) {
+	if err := refuseObsolete(content, NodeClaimGroupKind); err != nil {
+		return nil, err
+	}
 	var raw struct {
 		Metadata struct {
 			metadata          `json:",inline"`

@@ -50,6 +50,8 @@ type NodePool struct {
 	Limits corev1.ResourceList
 	// Disruption says when Karpenter removes nodes.
 	Disruption Disruption
+	// Annotations are the template's annotations: every node of the pool carries them.
+	Annotations map[string]string
 	// ExpireAfter and TerminationGracePeriod are durations, or Never; empty where they are not set.
 	ExpireAfter, TerminationGracePeriod string
 	// Ready is what Karpenter says of it; nil in files, and before Karpenter has looked.
@@ -74,11 +76,12 @@ type Disruption struct {
 }
 
 // DisruptionBudget bounds how many nodes are disrupted at once: a number or a percentage, for the reasons, or for all
-// where it names none, at the times of the schedule, or always.
+// where Reasons is nil, for the duration from each time of the schedule on, or always.
 type DisruptionBudget struct {
 	Nodes    string   `json:"nodes"`
 	Reasons  []string `json:"reasons"`
 	Schedule string   `json:"schedule"`
+	Duration string   `json:"duration"`
 }
 
 // Condition is a condition of an object's status.
@@ -106,8 +109,12 @@ type requirement struct {
 	MinValues int `json:"minValues"`
 }
 
-// NodePoolFrom reads a NodePool from its JSON content as unstructured maps. The error names the field.
+// NodePoolFrom reads a NodePool from its JSON content as unstructured maps. The error names the field; it is ErrObsolete
+// for a version that Karpenter 1 does not serve.
 func NodePoolFrom(content map[string]any) (*NodePool, error) {
+	if err := refuseObsolete(content, NodePoolGroupKind); err != nil {
+		return nil, err
+	}
 	var raw struct {
 		Metadata metadata `json:"metadata"`
 		Spec     struct {
@@ -157,6 +164,9 @@ func (p *NodePool) addLifecycle(content map[string]any) {
 			Limits     corev1.ResourceList `json:"limits"`
 			Disruption Disruption          `json:"disruption"`
 			Template   struct {
+				Metadata struct {
+					Annotations map[string]string `json:"annotations"`
+				} `json:"metadata"`
 				Spec struct {
 					NodeClassRef           NodeClassRef `json:"nodeClassRef"`
 					ExpireAfter            string       `json:"expireAfter"`
@@ -175,6 +185,7 @@ func (p *NodePool) addLifecycle(content map[string]any) {
 	template := &raw.Spec.Template.Spec
 	p.NodeClass, p.ExpireAfter, p.TerminationGracePeriod = template.NodeClassRef, template.ExpireAfter, template.TerminationGracePeriod
 	p.Limits, p.Disruption, p.Ready = raw.Spec.Limits, raw.Spec.Disruption, ready(raw.Status.Conditions)
+	p.Annotations = raw.Spec.Template.Metadata.Annotations
 }
 
 // NodeClaim is the part of a Karpenter NodeClaim that says what its node will offer.
@@ -191,6 +202,9 @@ type NodeClaim struct {
 
 // NodeClaimFrom reads a NodeClaim from its JSON content as unstructured maps. The error names the field.
 func NodeClaimFrom(content map[string]any) (*NodeClaim, error) {
+	if err := refuseObsolete(content, NodeClaimGroupKind); err != nil {
+		return nil, err
+	}
 	var raw struct {
 		Metadata struct {
 			metadata          `json:",inline"`

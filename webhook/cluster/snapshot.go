@@ -61,6 +61,9 @@ type Around struct {
 	MutatingWebhooks   Facts[admissionregistrationv1.MutatingWebhookConfiguration]
 	ValidatingWebhooks Facts[admissionregistrationv1.ValidatingWebhookConfiguration]
 
+	// Obsolete are the objects of APIs that Karpenter 1 does not serve, by KIND/NAME; only files have them.
+	Obsolete Facts[Obsolete]
+
 	// NodeClasses are those that NodePools refer to, by NodeClassRef.Key.
 	NodeClasses Facts[NodeClass]
 	// PodTemplates are those that CapacityBuffers refer to.

@@ -11,12 +11,14 @@ import (
 )
 
 // Applies to: Cluster Proportional Autoscalers (CPA) that count the nodes of the pool whose placeholders they scale.
-// Requires: nodesPerReplica > 1, coresPerReplica > the cores of a node, a ladder that does not climb by its own steps.
+// Requires: nodesPerReplica > 1, coresPerReplica > the cores of a node, a ladder that neither climbs by its own steps nor
+// falls as nodes rise.
 // Why: a placeholder holds a node of its own, which CPA counts like any other. Where that node calls for one more
-// placeholder, the pool grows by itself, up to max or without end.
+// placeholder, the pool grows by itself, up to max or without end. Where it calls for fewer, the count flips: warm nodes
+// are started and given up in turns, and never settle.
 var cpaRunaway = &Rule{
 	ID:        "cpa-runaway",
-	Summary:   "A warm node does not call for the next one: nodesPerReplica > 1, coresPerReplica > the cores of a node.",
+	Summary:   "A warm node does not call for the next one, nor for fewer: nodesPerReplica > 1, coresPerReplica > the cores of a node, a ladder that does not fall.",
 	Fix:       "Raise the ratio: nodesPerReplica to 2 or more, coresPerReplica to twice the cores of the pool's largest node or more.",
 	Subject:   ProportionalScaler,
 	Action:    config.Audit,
@@ -88,46 +90,6 @@ func (s *autoscaler) trigger(l sizing.Linear, cores float64) string {
 		return ", once Workspaces fill a node"
 	}
 	return ""
-}
-
-// ladderRunaway follows a ladder from one other node on: its own steps must not carry it to the top.
-func (s *autoscaler) ladderRunaway(others int, cores float64) []Finding {
-	l := s.params.Ladder
-	if len(l.Cores) > 0 && cores == 0 {
-		return []Finding{notVerified(s.params.path, "coresToReplicas: the cores of the pool's nodes are not known").
-			about(s.params.object.Kind, s.params.object.Namespace, s.params.object.Name, s.poolName())}
-	}
-	first, forOne := l.replicas(1, cores), l.settled(1, cores)
-	if forOne <= first || forOne < l.most() {
-		return nil
-	}
-	return []Finding{s.invalid(fmt.Sprintf("runaway up to the last step: one node calls for %d placeholders, and their nodes for more, up to %d; beside %s the count settles at %d",
-		first, forOne, otherNodes(others), l.settled(others, cores))).withFix("Spread the steps: each should need more nodes than the replicas of the step before.")}
-}
-
-// settled is where the count of a ladder stays, coming from none, with so many other nodes and one for each replica.
-func (l *ladder) settled(others int, cores float64) int {
-	count := 0
-	for range len(l.Nodes) + len(l.Cores) + 1 { // no more steps to climb than there are
-		nodes := others + count
-		next := l.replicas(nodes, float64(nodes)*cores)
-		if next <= count {
-			break
-		}
-		count = next
-	}
-	return count
-}
-
-// most is the largest count of a ladder.
-func (l *ladder) most() int {
-	most := 0
-	for _, steps := range [][][2]int{l.Nodes, l.Cores} {
-		for _, step := range steps {
-			most = max(most, step[1])
-		}
-	}
-	return most
 }
 
 // largestNode are the cores of the largest type of nodes that a placeholder may land on; 0: not known.

@@ -11,59 +11,52 @@ import (
 	"warmpool.sh/webhook/placement"
 )
 
-// Applies to: NodePools with a HyperPod node class.
-// Requires: what they say of karpenter.sh/capacity-type leaves on-demand, and nothing else.
-// Why: HyperPod has on-demand only. Other types start no node, and where they are listed people count on prices that
-// they do not get.
+// Applies to: NodePools of all providers, HyperPod among them, that say something of karpenter.sh/capacity-type.
+// Requires: what they say leaves a capacity type, and not Spot.
+// Why: the provider takes a Spot node back at any time, warm or not, so placeholders there promise nothing. That may be
+// what is wanted: it costs less. Where no type is left, no node can be started.
 var nodePoolCapacityType = &Rule{
 	ID:        "nodepool-capacity-type",
-	Summary:   "NodePools with a HyperPod node class ask for on-demand capacity only: there is no other.",
-	Fix:       "Set the requirement {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}.",
+	Summary:   "The NodePool does not ask for Spot capacity: a Spot node can be taken back at any time, so its placeholders promise nothing.",
+	Fix:       "Set the requirement {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}, or keep Spot for what it costs and do not count on its warm nodes.",
 	Subject:   NodePool,
 	Action:    config.Audit,
-	Severity:  SeverityWarning,
+	Severity:  SeverityInfo,
 	AuditOnly: true,
 	around:    checkCapacityTypes,
 }
 
 const (
-	hyperPodGroup = "karpenter.sagemaker.amazonaws.com"
-	capacityType  = "karpenter.sh/capacity-type"
-	onDemand      = "on-demand"
+	capacityType = "karpenter.sh/capacity-type"
+	spot         = "spot"
 )
+
+// capacityTypes are those that Karpenter knows.
+var capacityTypes = []string{"on-demand", "reserved", spot}
 
 func checkCapacityTypes(a *Audit) []Finding {
 	return a.eachNodePool(func(np poolNodePool) []Finding {
-		if np.NodeClass.Group != hyperPodGroup || !mentions(np.NodePool, capacityType) {
-			return nil
-		}
-		types := []string{onDemand, "spot", "reserved"}
-		for _, r := range np.Requirements {
-			if r.Key == capacityType && r.Operator == corev1.NodeSelectorOpIn {
-				types = append(types, r.Values...)
-			}
-		}
-		slices.Sort(types)
-		types = slices.DeleteFunc(slices.Compact(types), func(t string) bool {
-			can, _ := placement.Grants(np.NodePool, capacityType, t)
-			return !can
-		})
-		if slices.Equal(types, []string{onDemand}) {
+		if !mentions(np.NodePool, capacityType) {
 			return nil
 		}
 		path := field.NewPath("spec", "template", "metadata", "labels").Key(capacityType)
 		if i := slices.IndexFunc(np.Requirements, func(r corev1.NodeSelectorRequirement) bool { return r.Key == capacityType }); i >= 0 {
 			path = field.NewPath("spec", "template", "spec", "requirements").Index(i)
 		}
-		list := clip(strings.Join(types, ", "))
-		others := slices.DeleteFunc(types, func(t string) bool { return t == onDemand })
+		types := slices.DeleteFunc(slices.Clone(capacityTypes), func(t string) bool {
+			can, _ := placement.Grants(np.NodePool, capacityType, t)
+			return !can
+		})
 		switch {
 		case len(types) == 0:
-			return []Finding{invalid(path, "none", "the requirements leave no capacity type, and HyperPod offers on-demand: no node can be started")}
-		case len(others) == len(types):
-			return []Finding{invalid(path, list, "HyperPod offers on-demand only: no node can be started")}
+			return []Finding{invalid(path, "none", "the requirements leave none of the capacity types on-demand, reserved and spot: no node can be started").
+				withFix("Set the requirement {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}.").milder(SeverityWarning)}
+		case !slices.Contains(types, spot):
+			return nil
+		case len(types) == 1:
+			return []Finding{invalid(path, spot, "every node is a Spot node, which can be taken back at any time: placeholders there promise nothing")}
 		default:
-			return []Finding{invalid(path, list, "HyperPod offers on-demand only: there is never any "+clip(strings.Join(others, " or ")))}
+			return []Finding{invalid(path, strings.Join(types, ", "), "some nodes may be Spot nodes, which can be taken back at any time: placeholders there promise nothing")}
 		}
 	})
 }

@@ -13,8 +13,9 @@ import (
 
 // Applies to: NodePools of pools whose placeholders carry karpenter.sh/do-not-disrupt.
 // Requires: a terminationGracePeriod, or expireAfter Never.
-// Why: do-not-disrupt does not stop expiry. The node is cordoned and drained, the placeholder is not evicted, and without
-// a time limit the node stays like that for ever: paid for, and of no use.
+// Why: do-not-disrupt does not stop expiry, neither on pods nor on the NodePool's nodes, and no budget does. The node is
+// cordoned and drained, the placeholder is not evicted, and without a time limit the node stays like that permanently:
+// paid for, and of no use.
 var nodePoolExpiry = &Rule{
 	ID:        "nodepool-expiry",
 	Summary:   "Nodes that expire have a terminationGracePeriod: with a do-not-disrupt placeholder on it an expired node would hang half-drained for ever.",

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,8 +14,9 @@ import (
 )
 
 // Applies to: NodePools of the pools, and the node classes that they refer to.
-// Requires: both exist, and neither is known not to be Ready.
-// Why: Karpenter starts nodes for Ready NodePools only; placeholders stay Pending, and their events name no reason.
+// Requires: both exist, in an API version that Karpenter 1 serves, and neither is known not to be Ready.
+// Why: Karpenter starts nodes for Ready NodePools only; placeholders stay Pending, and their events name no reason. What
+// is written for an earlier API means something else, or nothing, to Karpenter 1.
 var nodePoolReady = &Rule{
 	ID:        "nodepool-ready",
 	Summary:   "The NodePool and its node class exist and are Ready: Karpenter starts no node for others.",
@@ -27,11 +29,33 @@ var nodePoolReady = &Rule{
 }
 
 func checkNodePoolsReady(a *Audit) []Finding {
-	findings := missingNodePools(a)
+	findings := append(obsoleteKarpenter(a), missingNodePools(a)...)
 	return append(findings, a.eachNodePool(func(np poolNodePool) []Finding {
 		findings := nodeClassFindings(a, np.NodePool)
 		return append(findings, readyFindings(field.NewPath("status", "conditions"), "NodePool "+np.Name, np.Ready)...)
 	})...)
+}
+
+// obsoleteKarpenter are the objects of Karpenter's earlier APIs, whether a pool has them or not: the API server of a
+// cluster with Karpenter 1 refuses them.
+func obsoleteKarpenter(a *Audit) []Finding {
+	var findings []Finding
+	for _, old := range a.facts.Obsolete.All() {
+		f := invalid(field.NewPath("apiVersion"), old.APIVersion, "not served by Karpenter 1, and not read as if it were "+old.Successor).
+			withFix("Convert it to " + old.Successor + ", as Karpenter's upgrade guide says, or remove it.").milder(SeverityWarning)
+		findings = append(findings, f.about(old.Kind, "", old.Name, a.poolOfNodePool(old)))
+	}
+	return findings
+}
+
+// poolOfNodePool is the first pool that lists the NodePool by name; empty: none does.
+func (a *Audit) poolOfNodePool(old *cluster.Obsolete) string {
+	for _, pool := range a.pools.All() {
+		if old.Kind == "NodePool" && slices.Contains(pool.Config.NodePools, old.Name) {
+			return pool.Config.Name
+		}
+	}
+	return ""
 }
 
 // missingNodePools are those that the configuration names and nobody has, or nobody can read.
@@ -45,7 +69,7 @@ func missingNodePools(a *Audit) []Finding {
 			return nil // said once for all, by eachNodePool
 		}
 		for _, name := range pool.Config.NodePools {
-			if a.facts.NodePools.Get(name) == nil {
+			if a.facts.NodePools.Get(name) == nil && a.facts.Obsolete.Get("NodePool/"+name) == nil {
 				findings = append(findings, missingNodePool(a, pool, name).about("NodePool", "", name, pool.Config.Name))
 			}
 		}

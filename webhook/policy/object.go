@@ -135,6 +135,16 @@ func (o *Object) specPath(parts ...string) *field.Path {
 	return path
 }
 
+// podTemplateHash is the label that a Deployment adds to its pods, another value for each revision. A template's own value
+// of it is replaced.
+const podTemplateHash = "pod-template-hash"
+
+// podLabels are the labels that the Deployment's pods will have. The value of the hash stands for any: no selector can
+// name it.
+func (o *Object) podLabels() labels.Set {
+	return labels.Merge(o.Meta.Labels, labels.Set{podTemplateHash: "?"})
+}
+
 // labelsText writes the pod's labels down for messages.
 func (o *Object) labelsText() string {
 	if o.judged.labels == "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -74,8 +75,8 @@ func antiAffinityFault(o *Object, term *corev1.PodAffinityTerm) (fault string, u
 		return "labelSelector is null, which matches no pod", false
 	case err != nil:
 		return fmt.Sprintf("labelSelector: %v", err), false
-	case !selector.Matches(labels.Set(o.Meta.Labels)):
-		return fmt.Sprintf("labelSelector %q does not match the pod template's labels {%s}", clip(metav1.FormatLabelSelector(term.LabelSelector)), o.labelsText()), false
+	case !selector.Matches(o.podLabels()):
+		return fmt.Sprintf("labelSelector %q does not match the pod template's labels {%s}%s", clip(metav1.FormatLabelSelector(term.LabelSelector)), o.labelsText(), hashNote(selector)), false
 	}
 	if fault := labelKeysFault(o, term); fault != "" {
 		return fault, false
@@ -83,11 +84,18 @@ func antiAffinityFault(o *Object, term *corev1.PodAffinityTerm) (fault string, u
 	return namespaceFault(o, term)
 }
 
-// podTemplateHash is added to pods by their ReplicaSet, another value for each revision.
-const podTemplateHash = "pod-template-hash"
+// hashNote explains a selector that asks about the label which no template has.
+func hashNote(selector labels.Selector) string {
+	requirements, _ := selector.Requirements()
+	if slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return r.Key() == podTemplateHash }) {
+		return "; pods also have pod-template-hash, with another value for each revision"
+	}
+	return ""
+}
 
 func labelKeysFault(o *Object, term *corev1.PodAffinityTerm) string {
-	if slices.Contains(term.MatchLabelKeys, podTemplateHash) {
+	// By Recreate the pods of one revision are gone before those of the next are created.
+	if slices.Contains(term.MatchLabelKeys, podTemplateHash) && o.Deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		return "matchLabelKeys has pod-template-hash: during a rollout old and new pods may share a node"
 	}
 	for _, key := range term.MismatchLabelKeys {

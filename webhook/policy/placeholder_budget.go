@@ -41,7 +41,7 @@ type budget struct {
 }
 
 func (b *budget) covers(o *Object, warm string) bool {
-	pod := labels.Merge(labels.Set(o.Meta.Labels), nil)
+	pod := o.podLabels()
 	delete(pod, prepull.WarmLabel) // a template that sets it is no proof
 	if warm != "" {
 		pod[prepull.WarmLabel] = warm

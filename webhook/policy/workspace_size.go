@@ -1,10 +1,19 @@
 package policy
 
-import "warmpool.sh/webhook/config"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"warmpool.sh/webhook/config"
+)
 
 // Applies to: Workspace pods.
-// Requires: room for the effective request on some shape of the pool's nodes.
-// Why: else the pod stays Pending for ever, whatever the pool does.
+// Requires: room for the effective request on some shape of the pool's nodes, which also list the extended resources that
+// it asks for. A device that no node lists is not verified: its plugin may yet start.
+// Why: else the pod stays Pending permanently, whatever the pool does.
 var workspaceSize = &Rule{
 	ID:       "workspace-size",
 	Summary:  "The effective request is at most allocatable − DaemonSets on some node type of its pool; else it stays Pending for ever.",
@@ -21,11 +30,33 @@ var workspaceSize = &Rule{
 		case r.unknown != "":
 			return []Finding{notVerified(o.specPath("containers"), "sizing: "+r.unknown).atMostAudit()}
 		case len(r.fits) > 0:
-			return nil
+			return unlistedResources(o, r)
 		case len(r.unseen) > 0:
 			return []Finding{notVerified(o.specPath("containers"), unseenText(r)).atMostAudit()}
 		default:
 			return shortfallFindings(o, r)
 		}
 	},
+}
+
+// unlistedResources says which extended resources the pod asks for that none of the nodes with room lists. Accelerators
+// of the pool appear once their device plugin has started, and nothing is said of them.
+func unlistedResources(o *Object, r *roomFor) []Finding {
+	var unlisted []corev1.ResourceName
+	for i, shape := range r.fits {
+		unknown := slices.DeleteFunc(shape.Unknown(r.request), func(name corev1.ResourceName) bool {
+			return !strings.Contains(string(name), "/") || o.Pool.Offers([]string{string(name)})
+		})
+		if i == 0 {
+			unlisted = unknown
+		}
+		unlisted = slices.DeleteFunc(unlisted, func(name corev1.ResourceName) bool { return !slices.Contains(unknown, name) })
+	}
+	var findings []Finding
+	for _, name := range unlisted {
+		why := fmt.Sprintf("sizing: no node of pool %s lists %s (%s): where none ever does, the pod stays Pending", o.Pool.Config.Name, name, clip(r.names(r.fits)))
+		findings = append(findings, notVerified(requestPath(o, name), why).withKey("not verified "+string(name)).
+			withFix("Start the device plugin of "+string(name)+" on the pool's nodes, or do not ask for it.").atMostAudit())
+	}
+	return findings
 }

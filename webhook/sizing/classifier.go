@@ -39,6 +39,9 @@ func newClassifier(facts *cluster.Snapshot) *classifier {
 		daemons: daemons(facts), namespaces: map[string]bool{}, startup: startupTaints(facts),
 		known: map[string]*class{}, problems: unread(facts),
 	}
+	if static := staticPods(facts); len(static) > 0 {
+		c.daemons, c.byName = append(c.daemons, static...), true
+	}
 	keys := map[string]bool{}
 	for _, ds := range facts.DaemonSets.All() {
 		c.namespaces[ds.Namespace] = true
@@ -102,6 +105,7 @@ func (c *classifier) outdated(now, before *cluster.Snapshot) bool {
 			namespace, _, _ := strings.Cut(key, "/")
 			return c.namespaces[namespace] || now.LimitRanges.Malformed(key) != before.LimitRanges.Malformed(key)
 		}) ||
+		changed(now.Pods, before.Pods, nil) ||
 		changed(now.NodePools, before.NodePools, nil) && !equality.Semantic.DeepEqual(startupTaints(now), c.startup)
 }
 
@@ -135,23 +139,38 @@ func (c *classifier) release(description string) {
 }
 
 func (c *classifier) classOf(node *corev1.Node) *class {
-	found, taints := &class{overhead: corev1.ResourceList{}}, c.lasting(node)
+	found, taints := &class{}, c.lasting(node)
+	node = settled(node)
 	var names []string
 	for _, d := range c.daemons {
 		if !d.runsOn(node, taints) {
 			continue
 		}
 		found.daemons = append(found.daemons, d)
-		names = append(names, d.Name)
-		for name, quantity := range d.Request {
-			sum := found.overhead[name]
-			sum.Add(quantity)
-			found.overhead[name] = sum
-		}
+		names = append(names, d.Name+d.variant)
 	}
+	found.overhead = sumOf(found.daemons)
 	found.key = strings.Join(names, " ")
 	return found
 }
+
+// settled is a node of Karpenter's as it will be: with the labels that Karpenter adds when the node has joined and when
+// it is ready, and that its NodeClaim does not have.
+func settled(node *corev1.Node) *corev1.Node {
+	_, karpenters := node.Labels[config.NodePoolLabel]
+	if !karpenters || node.Labels[registeredLabel] != "" && node.Labels[initializedLabel] != "" {
+		return node
+	}
+	joined := *node
+	joined.Labels = maps.Clone(node.Labels)
+	joined.Labels[registeredLabel], joined.Labels[initializedLabel] = "true", "true"
+	return &joined
+}
+
+const (
+	registeredLabel  = "karpenter.sh/registered"
+	initializedLabel = "karpenter.sh/initialized"
+)
 
 // describe writes down all of a node that DaemonSets ask about.
 func (c *classifier) describe(node *corev1.Node) string {

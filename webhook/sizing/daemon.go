@@ -14,9 +14,9 @@ import (
 	"warmpool.sh/webhook/cluster"
 )
 
-// Daemon is a DaemonSet as far as it takes room on nodes.
+// Daemon is a DaemonSet, or a static pod, as far as it takes room on nodes.
 type Daemon struct {
-	// Name is NAMESPACE/NAME.
+	// Name is NAMESPACE/NAME; a static pod's says that it is one.
 	Name string
 	// Request is what each of its pods asks for.
 	Request corev1.ResourceList
@@ -25,6 +25,10 @@ type Daemon struct {
 	affinity    nodeaffinity.RequiredNodeAffinity
 	tolerations []corev1.Toleration
 	problems    []string
+
+	// nodes are those of a static pod; nil for a DaemonSet. variant tells static pods of one name apart.
+	nodes   map[string]bool
+	variant string
 }
 
 // daemons are the DaemonSets by name. What they ask for comes from their templates: their pods are bound to one node
@@ -130,6 +134,9 @@ func requiredNodes(spec *corev1.PodSpec) *corev1.NodeSelector {
 // runsOn tells whether the node, which keeps the taints, has a pod of the DaemonSet. Where the node selection cannot be
 // read it has: better a node that looks smaller than a sum that is silently short.
 func (d *Daemon) runsOn(node *corev1.Node, taints []corev1.Taint) bool {
+	if d.nodes != nil {
+		return d.nodes[node.Name]
+	}
 	if d.nodeName != "" && d.nodeName != node.Name {
 		return false
 	}

@@ -38,6 +38,7 @@ type kind struct {
 	variants    map[string]*variant
 	problems    map[string]string // by node and resource
 	shape       *Shape            // nil: to be made anew
+	fixed       bool              // as the shape was made
 }
 
 // variant is the labels of a type that some nodes of a kind have in common: a pool of two NodePools has two.
@@ -105,15 +106,16 @@ func (g *group) sortedTaints() []corev1.Taint {
 	return slices.SortedFunc(maps.Keys(g.taints), func(a, b corev1.Taint) int { return strings.Compare(a.ToString(), b.ToString()) })
 }
 
-// sizes are the group's shapes; problems are those of the facts as a whole.
-func (g *group) sizes(source Source, problems []string) *PoolSizes {
+// sizes are the group's shapes; problems are those of the facts as a whole. fixed tells that nobody starts nodes for pods.
+func (g *group) sizes(source Source, problems []string, fixed bool) *PoolSizes {
 	sizes := &PoolSizes{Problems: slices.Clone(problems)}
 	for _, key := range slices.Sorted(maps.Keys(g.kinds)) {
 		k := g.kinds[key]
-		if k.shape == nil {
-			k.shape = k.make(source, g.poolLabel)
+		if k.shape == nil || k.fixed != fixed {
+			k.shape, k.fixed = k.make(source, g.poolLabel, fixed), fixed
 		}
 		sizes.Shapes = append(sizes.Shapes, k.shape)
+		sizes.Problems = append(sizes.Problems, k.shape.tooLargeProblems(fixed)...)
 		sizes.Problems = slices.AppendSeq(sizes.Problems, maps.Values(k.problems))
 		for _, d := range k.class.daemons {
 			sizes.Problems = append(sizes.Problems, d.problems...)
@@ -193,17 +195,24 @@ func (k *kind) smallest(name corev1.ResourceName) *corev1.Node {
 	return node
 }
 
-func (k *kind) make(source Source, poolLabel string) *Shape {
+func (k *kind) make(source Source, poolLabel string, fixed bool) *Shape {
+	daemons, tooLarge, overhead := k.class.daemons, k.tooLarge(), k.class.overhead
+	if fixed && len(tooLarge) > 0 {
+		daemons = slices.DeleteFunc(slices.Clone(daemons), func(d *Daemon) bool {
+			return slices.ContainsFunc(tooLarge, func(t TooLarge) bool { return t.Daemon == d })
+		})
+		overhead = sumOf(daemons)
+	}
 	shape := &Shape{
 		InstanceType: k.instanceType, Source: source, Nodes: k.nodes,
-		Offers: map[corev1.ResourceName]Offer{}, Daemons: k.class.daemons, poolLabel: poolLabel,
+		Offers: map[corev1.ResourceName]Offer{}, Daemons: daemons, TooLarge: tooLarge, poolLabel: poolLabel,
 	}
 	if source == FromConfig {
 		shape.Nodes = 0
 	}
 	for name := range k.allocatable {
 		node := k.smallest(name)
-		allocatable, taken := counted(name, node.Status.Allocatable[name]), k.class.overhead[name]
+		allocatable, taken := counted(name, node.Status.Allocatable[name]), overhead[name]
 		available := allocatable.DeepCopy()
 		available.Sub(taken)
 		shape.Offers[name] = Offer{Allocatable: allocatable, Daemons: taken, Available: available, Node: node.Name}

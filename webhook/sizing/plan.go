@@ -117,10 +117,17 @@ func (p *planner) coexist() *Plan {
 	device, crowded := p.deviceToShare()
 	for _, name := range cpuAndMemory {
 		want, template, shape := p.mostBesideAll(name, crowded)
-		if want.Cmp(least[name]) < 0 {
+		switch {
+		case want.Cmp(least[name]) >= 0:
+		case want.Sign() <= 0 && template == "":
+			plan.nothingLeft(shape, name, p.shapes)
+			request = nil
+		default:
 			plan.fault("%s leaves %s %s for a placeholder%s, which takes %s at least",
 				shape.NameAmong(p.shapes), name, want.String(), besideA(template), quantityOf(least, name))
 			request = nil
+		}
+		if request == nil {
 			break
 		}
 		request[name] = want
@@ -132,7 +139,7 @@ func (p *planner) coexist() *Plan {
 	switch {
 	case !p.hasDevices:
 	case device == "":
-		plan.noDevice()
+		p.noDevice(plan)
 	case request != nil:
 		request[device] = oneDevice
 	}
@@ -206,7 +213,7 @@ func (p *planner) exclusive() *Plan {
 		case available.Sign() > 0:
 			request[name] = available
 		case slices.Contains(cpuAndMemory, name):
-			plan.fault("%s has no %s left beside its DaemonSets", shape.NameAmong(p.shapes), name)
+			plan.nothingLeft(shape, name, p.shapes)
 			request = nil
 		}
 		if request == nil {
@@ -214,8 +221,8 @@ func (p *planner) exclusive() *Plan {
 		}
 	}
 	plan.Request = request
-	if p.hasDevices && !slices.ContainsFunc(p.devices, func(name corev1.ResourceName) bool { _, held := request[name]; return held }) {
-		plan.noDevice()
+	if request != nil && p.hasDevices && !slices.ContainsFunc(p.devices, func(name corev1.ResourceName) bool { _, held := request[name]; return held }) {
+		p.noDevice(plan)
 	}
 	p.finish(plan, nil)
 	return plan
@@ -238,9 +245,4 @@ func (p *planner) newPlan(mode config.Mode) *Plan {
 
 func (plan *Plan) fault(format string, args ...any) {
 	plan.Faults = append(plan.Faults, fmt.Sprintf(format, args...))
-}
-
-func (plan *Plan) noDevice() {
-	plan.fault("no node shows an accelerator of the pool that is free: start its device plugin, or name the accelerator in sizing.allocatable")
-	plan.Request = nil
 }

@@ -85,3 +85,21 @@ func (p *planner) templateRoom(template Template, request corev1.ResourceList) T
 	}
 	return room
 }
+
+// nothingLeft says which DaemonSets leave nothing of a resource.
+func (plan *Plan) nothingLeft(shape *Shape, name corev1.ResourceName, shapes []*Shape) {
+	plan.fault("%s has no %s left beside its DaemonSets%s", shape.NameAmong(shapes), name, shape.takers(name))
+}
+
+// noDevice says why no accelerator is free: DaemonSets hold what there is, or there is none.
+func (p *planner) noDevice(plan *Plan) {
+	plan.Request = nil
+	for _, name := range p.devices {
+		shape, _ := p.smallest(name)
+		if offer := shape.Offers[name]; offer.Allocatable.Sign() > 0 {
+			plan.nothingLeft(shape, name, p.shapes)
+			return
+		}
+	}
+	plan.fault("no node shows an accelerator of the pool that is free: start its device plugin, or name the accelerator in sizing.allocatable")
+}

@@ -34,6 +34,9 @@ type Shape struct {
 	Offers map[corev1.ResourceName]Offer
 	// Daemons are the DaemonSets that run on these nodes.
 	Daemons []*Daemon
+	// TooLarge are DaemonSets that are meant for these nodes and fit on none. Karpenter starts no node for pods where there
+	// is one, as if it ran: where nodes are started, they are among Daemons too.
+	TooLarge []TooLarge
 
 	poolLabel string              // key of the label that marks the pool's nodes
 	labels    []map[string]string // the different sets of labels of the type and of the pool that the nodes have

@@ -17,12 +17,13 @@ func (p *PoolSizes) ShapeOf(node *corev1.Node) *Shape {
 	taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
 		return taint.Effect == corev1.TaintEffectPreferNoSchedule || cluster.IsLifecycleTaint(taint.Key)
 	})
+	joined := settled(node)
 	var found *Shape
 	for _, shape := range p.Shapes {
 		if shape.Source != FromNodes || shape.InstanceType != node.Labels[corev1.LabelInstanceTypeStable] {
 			continue
 		}
-		missing := slices.ContainsFunc(shape.Daemons, func(d *Daemon) bool { return !d.runsOn(node, taints) })
+		missing := slices.ContainsFunc(shape.Daemons, func(d *Daemon) bool { return !d.runsOn(joined, taints) })
 		if !missing && (found == nil || len(shape.Daemons) > len(found.Daemons)) {
 			found = shape
 		}

@@ -65,7 +65,7 @@ func keepAll(s *cluster.Snapshot, kinds map[schema.GroupKind]reading, objects []
 		kind.done()
 	}
 	classes, broken := nodeClasses(s, objects)
-	s.NodeClasses = classes
+	s.NodeClasses, s.Obsolete = classes, obsolete(objects)
 	return append(errs, broken...)
 }
 
@@ -126,9 +126,13 @@ func into[T any](facts *cluster.Facts[T], read func(Object) (*T, error), anyway 
 			}
 			fact, err := named(o, read)
 			return func() error {
-				if err != nil {
+				switch {
+				case errors.Is(err, cluster.ErrObsolete):
 					malformed[key(o)] = err.Error()
-				} else {
+					return nil // it could be read; the audit speaks of it
+				case err != nil:
+					malformed[key(o)] = err.Error()
+				default:
 					objects[key(o)] = fact
 				}
 				return err
@@ -159,6 +163,17 @@ func nodeClasses(s *cluster.Snapshot, objects []Object) (cluster.Facts[cluster.N
 		classes[class.Key()] = class
 	}
 	return cluster.Known(classes), errs
+}
+
+// obsolete are the objects that Karpenter 1 does not serve.
+func obsolete(objects []Object) cluster.Facts[cluster.Obsolete] {
+	found := map[string]*cluster.Obsolete{}
+	for _, o := range objects {
+		if old := cluster.ObsoleteOf(o.GroupVersionKind(), o.GetName()); old != nil {
+			found[old.Kind+"/"+old.Name] = old
+		}
+	}
+	return cluster.Known(found)
 }
 
 // Typed converts an object into its Go type, strictly: fields that the type does not know are errors, except in the

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	podresource "k8s.io/component-helpers/resource"
 
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/sizing"
@@ -33,6 +34,7 @@ func checkPods(o *Object) []Finding {
 	findings := o.unknownToAdmission()
 	findings = append(findings, checkRuntimeClass(o)...)
 	pod := sizing.Admitted(o.Spec, o.Namespace, o.facts)
+	findings = append(findings, checkPodLevel(o, pod)...)
 	for key, limits := range o.facts.LimitRanges.Prefix(o.Namespace + "/") {
 		findings = append(findings, (&limitRange{o, pod, key}).check(limits)...)
 	}
@@ -68,6 +70,31 @@ func (o *Object) unknownToAdmission() []Finding {
 	}
 	malformed("LimitRange", ranges.AllMalformed(), ranges.Malformed)
 	malformed("ResourceQuota", quotas.AllMalformed(), quotas.Malformed)
+	return findings
+}
+
+// checkPodLevel looks for containers that ask for more together than the pod as a whole. The API server takes such a
+// template, because it completes requests only in pods.
+func checkPodLevel(o *Object, pod *corev1.Pod) []Finding {
+	if o.Spec.Resources == nil {
+		return nil
+	}
+	var findings []Finding
+	together := podresource.AggregateContainerRequests(pod, podresource.PodResourcesOptions{})
+	for _, name := range sortedNames(pod.Spec.Resources.Requests) {
+		list, most := "requests", o.Spec.Resources.Requests
+		if !has(most, name) {
+			list, most = "limits", o.Spec.Resources.Limits
+		}
+		sum, whole := together[name], most[name]
+		if sum.Cmp(whole) <= 0 {
+			continue
+		}
+		message := fmt.Sprintf("all containers ask for %s %s together, counting limits and defaults where no request is set, and the pod as a whole for %s: the API server refuses every pod",
+			name, sum.String(), whole.String())
+		findings = append(findings, invalid(o.specPath("resources", list).Key(string(name)), whole.String(), message).
+			withFix(fmt.Sprintf("Set it to at least %s, or set lower requests of the containers.", sum.String())))
+	}
 	return findings
 }
 

@@ -38,6 +38,7 @@ func (l *limitRange) check(limits *corev1.LimitRange) []Finding {
 		case corev1.LimitTypeContainer:
 			for _, c := range l.containers() {
 				findings = append(findings, l.defaultLimits(item, &c)...)
+				findings = append(findings, l.defaultRequests(item, &c)...)
 				findings = append(findings, l.bounds(item, &c)...)
 			}
 		case corev1.LimitTypePod:
@@ -87,6 +88,18 @@ func (l *limitRange) defaultLimits(item *corev1.LimitRangeItem, c *limited) []Fi
 				findings = append(findings, invalid(path, limit.String(), fmt.Sprintf("%s, above the limit %s of the pod as a whole: the API server refuses every pod", gives, whole.String())).
 					withFix(fmt.Sprintf("Set the limit %s of %s to at most %s, or change the default of the LimitRange.", name, c.who, whole.String())))
 			}
+		}
+	}
+	return l.keyed("default", c, findings)
+}
+
+// defaultRequests are those of resources that need a limit, and have none.
+func (l *limitRange) defaultRequests(item *corev1.LimitRangeItem, c *limited) []Finding {
+	var findings []Finding
+	for _, name := range sortedNames(item.DefaultRequest) {
+		if request := c.requests[name]; cannotBeOvercommitted(name) && !has(c.own.Requests, name) && !has(c.limits, name) {
+			findings = append(findings, required(c.path.Child("limits").Key(string(name)), fmt.Sprintf("LimitRange %s gives %s the default request %s %s, which needs an equal limit: the API server refuses every pod", l.key, c.who, name, request.String())).
+				withFix(fmt.Sprintf("Set the limit %s of %s to %s, or give the LimitRange the same default.", name, c.who, request.String())))
 		}
 	}
 	return l.keyed("default", c, findings)

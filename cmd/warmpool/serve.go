@@ -169,7 +169,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 
 func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.Recorder, certificates *certs.Certs, watcher *config.Watcher, evaluators *webhook.Evaluators) error {
 	log := mgr.GetLogger()
-	facts, err := live.New(mgr)
+	facts, err := live.New(mgr, watcher.Current().Placeholders.Namespace)
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,12 @@ type Snapshot struct {
 	Namespaces      Facts[corev1.Namespace]
 	LimitRanges     Facts[corev1.LimitRange]
 	RuntimeClasses  Facts[nodev1.RuntimeClass]
-	Templates       Facts[WorkspaceTemplate]
-	Deployments     Facts[appsv1.Deployment]
-	DaemonSets      Facts[appsv1.DaemonSet]
+	// ResourceQuotas are those of QuotaNamespace alone where that is set: a running warmpool may read no others.
+	ResourceQuotas Facts[corev1.ResourceQuota]
+	QuotaNamespace string
+	Templates      Facts[WorkspaceTemplate]
+	Deployments    Facts[appsv1.Deployment]
+	DaemonSets     Facts[appsv1.DaemonSet]
 	// PlaceholderPods are the pods of the placeholders' namespace. Only a running warmpool reads them.
 	PlaceholderPods Facts[corev1.Pod]
 

@@ -27,7 +27,7 @@ var ruleIDs = strings.Fields(`
 	placeholder-priority placeholder-grace-period placeholder-do-not-disrupt placeholder-rollout placeholder-accelerator
 	placeholder-qos placeholder-image placeholder-image-tag placeholder-pull-policy placeholder-pull-command
 	placeholder-pull-request placeholder-pull-secrets placeholder-sizing-mode placeholder-replicas placeholder-zones
-	placeholder-namespace placeholder-budget placeholder-stuck
+	placeholder-namespace placeholder-budget placeholder-pods placeholder-stuck
 	workspace-pool-affinity workspace-tolerations workspace-warm-first workspace-pool-conflict workspace-no-pool
 	workspace-size workspace-priority workspace-image workspace-claims workspace-queue
 	priorityclass-placeholder nodepool-ready nodepool-label nodepool-consolidation nodepool-limits nodepool-taints

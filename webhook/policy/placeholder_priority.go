@@ -12,12 +12,13 @@ import (
 )
 
 // Applies to: placeholder Deployments.
-// Requires: a PriorityClass that exists, below every Workspace, above Karpenter's cut-off, that never preempts.
+// Requires: a PriorityClass that exists, below every Workspace, above Karpenter's cut-off, that never preempts; a template
+// that sets no other priority or preemptionPolicy than the class.
 // Why: a placeholder that is not below Workspaces never makes room for them; one that is too low counts as an empty
-// node for Karpenter 1.14 and later; a missing class means no pods at all.
+// node for Karpenter 1.14 and later; a missing or contradicted class means no pods at all.
 var placeholderPriority = &Rule{
 	ID:       "placeholder-priority",
-	Summary:  "The PriorityClass exists, is negative and below every Workspace's, above -33,554,432 (below it Karpenter 1.14 and later take the node for empty), and never preempts.",
+	Summary:  "The PriorityClass exists, is negative and below every Workspace's, above -33,554,432 (below it Karpenter 1.14 and later take the node for empty), and never preempts; the template does not contradict it.",
 	Fix:      "Use a PriorityClass such as the shipped overprovisioning-placeholder (value -1000, preemptionPolicy Never).",
 	Subject:  PlaceholderDeployment,
 	Fills:    "priorityClassName",
@@ -52,10 +53,29 @@ func checkPriority(o *Object) []Finding {
 	case class == nil:
 		return []Finding{invalid(path, name, fmt.Sprintf("PriorityClass %s does not exist: no pod of the placeholder could be created", name)).withKey("does not exist")}
 	}
-	findings := checkPriorityValue(path, class, defaultPriority(o))
+	findings := append(contradictions(o, class), checkPriorityValue(path, class, defaultPriority(o))...)
 	if class.PreemptionPolicy == nil || *class.PreemptionPolicy != corev1.PreemptNever {
 		findings = append(findings, invalid(path, name,
 			fmt.Sprintf("PriorityClass %s does not have preemptionPolicy Never: placeholders would evict pods of lower priority", name)).withKey("preemptionPolicy"))
+	}
+	return findings
+}
+
+// contradictions are what the template sets otherwise than its class, which the API server refuses in every pod.
+func contradictions(o *Object, class *schedulingv1.PriorityClass) []Finding {
+	const refused = "the API server refuses every pod whose %s is not that of its PriorityClass: %s has %v"
+	var findings []Finding
+	if priority := o.Spec.Priority; priority != nil && *priority != class.Value {
+		findings = append(findings, invalid(o.specPath("priority"), *priority, fmt.Sprintf(refused, "priority", class.Name, class.Value)).
+			withFix("Remove priority from the pod template: the class gives it."))
+	}
+	policy := corev1.PreemptLowerPriority
+	if class.PreemptionPolicy != nil {
+		policy = *class.PreemptionPolicy
+	}
+	if own := o.Spec.PreemptionPolicy; own != nil && *own != policy {
+		findings = append(findings, invalid(o.specPath("preemptionPolicy"), string(*own), fmt.Sprintf(refused, "preemptionPolicy", class.Name, policy)).
+			withFix("Remove preemptionPolicy from the pod template: the class gives it."))
 	}
 	return findings
 }

@@ -129,8 +129,9 @@ func eventTime(event *eventsv1.Event) time.Time {
 }
 
 // refusedPods tells of a placeholder without any pod, for which the API server refuses each one that its ReplicaSet makes.
+// Where the Deployment itself says so, placeholder-pods has it.
 func (a *Audit) refusedPods(o *Object) (f Finding, found bool) {
-	if len(a.pods(o)) > 0 || replicasOf(o.Deployment) == 0 {
+	if len(a.pods(o)) > 0 || replicasOf(o.Deployment) == 0 || podFailure(o.Deployment) != nil {
 		return Finding{}, false
 	}
 	var last *eventsv1.Event
@@ -144,5 +145,5 @@ func (a *Audit) refusedPods(o *Object) (f Finding, found bool) {
 		return Finding{}, false
 	}
 	f = invalid(field.NewPath("status", "unavailableReplicas"), replicasOf(o.Deployment), "it has no pod at all: "+clip(last.Note))
-	return f.withFix("Correct what the API server refuses; see placeholder-namespace and placeholder-priority."), true
+	return f.withFix("Correct what the API server refuses; see placeholder-pods, placeholder-namespace and placeholder-priority."), true
 }

@@ -26,6 +26,7 @@ var table = []*Rule{
 	placeholderZones,
 	placeholderNamespace,
 	placeholderBudget,
+	placeholderPods,
 	placeholderStuck,
 
 	workspacePoolAffinity,

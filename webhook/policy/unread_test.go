@@ -50,6 +50,28 @@ metadata: {name: room, namespace: warm}
 spec: {podTemplateRef: {name: web}, replicas: 3}
 `
 
+// A running warmpool may read the quotas of one namespace: it says so of placeholders elsewhere.
+func TestQuotasOfOtherNamespacesAreNotVerified(t *testing.T) {
+	cfg, err := config.Load([]byte(unreadPools), policy.IDs())
+	require.NoError(t, err)
+	for namespace, want := range map[string]bool{"warm": false, "": false, "overprovisioning": true} {
+		facts, _, err := manifest.Read([]string{"-"}, strings.NewReader(unreadCluster))
+		require.NoError(t, err)
+		facts.QuotaNamespace = namespace
+		e := evaluatorOf(t, cfg, facts)
+		d := facts.Deployments.Get("warm/ph")
+		said := false
+		for _, f := range e.Check(e.Placeholder(d, d.Namespace)) {
+			if f.Rule.ID == "placeholder-pods" {
+				said = true
+				assert.Equal(t, config.Audit, f.Action)
+				assert.Equal(t, "not verified: ResourceQuotas are read in namespace overprovisioning alone", f.Error.Detail)
+			}
+		}
+		assert.Equal(t, want, said, namespace)
+	}
+}
+
 // A kind that this user may not read makes no rule silent, and none complain of more than that.
 func TestUnreadKindsAreNotVerified(t *testing.T) {
 	cfg, err := config.Load([]byte(unreadPools), policy.IDs())
@@ -69,9 +91,11 @@ func TestUnreadKindsAreNotVerified(t *testing.T) {
 		"CapacityBuffers": {
 			func(s *cluster.Snapshot) { s.CapacityBuffers = cluster.Unknown[cluster.CapacityBuffer]("forbidden") }, []string{"nodepool-double-buffer"},
 		},
-		"PodTemplates": {func(s *cluster.Snapshot) { s.PodTemplates = cluster.Unknown[corev1.PodTemplate]("forbidden") }, []string{"nodepool-double-buffer"}},
-		"Pods":         {func(s *cluster.Snapshot) { s.Pods = cluster.Unknown[corev1.Pod]("forbidden") }, []string{"warm-count", "placeholder-stuck"}},
-		"nodes":        {func(s *cluster.Snapshot) { s.Nodes = cluster.Unknown[corev1.Node]("forbidden") }, []string{"node-taints", "node-disk-pressure"}},
+		"PodTemplates":   {func(s *cluster.Snapshot) { s.PodTemplates = cluster.Unknown[corev1.PodTemplate]("forbidden") }, []string{"nodepool-double-buffer"}},
+		"Pods":           {func(s *cluster.Snapshot) { s.Pods = cluster.Unknown[corev1.Pod]("forbidden") }, []string{"warm-count", "placeholder-stuck"}},
+		"LimitRanges":    {func(s *cluster.Snapshot) { s.LimitRanges = cluster.Unknown[corev1.LimitRange]("forbidden") }, []string{"placeholder-pods"}},
+		"ResourceQuotas": {func(s *cluster.Snapshot) { s.ResourceQuotas = cluster.Unknown[corev1.ResourceQuota]("forbidden") }, []string{"placeholder-pods"}},
+		"nodes":          {func(s *cluster.Snapshot) { s.Nodes = cluster.Unknown[corev1.Node]("forbidden") }, []string{"node-taints", "node-disk-pressure"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts, _, err := manifest.Read([]string{"-"}, strings.NewReader(unreadCluster))

@@ -9,13 +9,14 @@ import (
 	"warmpool.sh/webhook/config"
 )
 
-// Applies to: pools with placeholders that a cluster runs; files tell nothing, and 0 replicas are a pause.
+// Applies to: pools with placeholders that a cluster runs; files tell nothing, unless they hold pods or say that none could
+// be created, and 0 replicas are a pause.
 // Requires: as many warm placeholders (their images pulled) as CPA's min or spec.replicas say, and at least 2.
 // Why: with fewer the next Workspaces start cold, and nothing else shows that.
 var warmCount = &Rule{
 	ID:        "warm-count",
 	Summary:   "The pool has its minimum of warm placeholders: running, with their images pulled.",
-	Fix:       "Look at the findings placeholder-stuck and placeholder-size; if Workspaces took the warm nodes, the pool refills by itself.",
+	Fix:       "Look at the findings placeholder-stuck, placeholder-pods and placeholder-size; if Workspaces took the warm nodes, the pool refills by itself.",
 	Subject:   WarmPool,
 	Action:    config.Audit,
 	Severity:  SeverityWarning,
@@ -35,7 +36,7 @@ func checkWarmCount(a *Audit) []Finding {
 		var origins []string
 		for _, o := range a.of(name) {
 			own := a.pods(o)
-			if replicasOf(o.Deployment) == 0 || o.Deployment.UID == "" && len(own) == 0 {
+			if replicasOf(o.Deployment) == 0 || o.Deployment.UID == "" && len(own) == 0 && podFailure(o.Deployment) == nil {
 				continue
 			}
 			least, origin := a.leastWarm(o)

@@ -45,7 +45,7 @@ func daemons(facts *cluster.Snapshot) []*Daemon {
 			affinity:    nodeaffinity.NewRequiredNodeAffinity(spec.NodeSelector, spec.Affinity),
 			tolerations: append(slices.Clone(spec.Tolerations), controllerTolerations(ds)...),
 		}
-		defaults := limitRangeDefaults(ds.Namespace, facts)
+		defaults := limitRangeDefaults(ds.Namespace, facts, defaultRequests)
 		d.Request = request(spec, defaults, facts)
 		d.judge(ds, defaults, facts)
 		all = append(all, d)

@@ -15,7 +15,7 @@ import (
 // pods only later is counted already: limits as requests, defaults of the namespace's LimitRanges, overhead of the
 // RuntimeClass. The resource pods is 1.
 func Request(spec *corev1.PodSpec, namespace string, facts *cluster.Snapshot) corev1.ResourceList {
-	return request(spec, limitRangeDefaults(namespace, facts), facts)
+	return request(spec, limitRangeDefaults(namespace, facts, defaultRequests), facts)
 }
 
 func request(spec *corev1.PodSpec, defaults corev1.ResourceList, facts *cluster.Snapshot) corev1.ResourceList {
@@ -34,15 +34,27 @@ func sum(spec *corev1.PodSpec, defaults corev1.ResourceList, facts *cluster.Snap
 	if len(spec.Containers) == 1 && len(spec.InitContainers)+len(overhead) == 0 && spec.Resources == nil {
 		return requestsOf(&spec.Containers[0].Resources, defaults) // as most are
 	}
-	pod := corev1.Pod{Spec: corev1.PodSpec{
-		InitContainers: completed(spec.InitContainers, defaults),
-		Containers:     completed(spec.Containers, defaults),
+	return podresource.PodRequests(completedPod(spec, defaults, nil, overhead), podresource.PodResourcesOptions{})
+}
+
+// Admitted is a pod of the spec with names and resources of its containers as the API server completes them before it
+// judges them: see Request; default limits too. It shares parts with the spec.
+func Admitted(spec *corev1.PodSpec, namespace string, facts *cluster.Snapshot) *corev1.Pod {
+	requests := limitRangeDefaults(namespace, facts, defaultRequests)
+	limits := limitRangeDefaults(namespace, facts, defaultLimits)
+	return completedPod(spec, requests, limits, overhead(spec, facts))
+}
+
+func completedPod(spec *corev1.PodSpec, requests, limits, overhead corev1.ResourceList) *corev1.Pod {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		InitContainers: completed(spec.InitContainers, requests, limits),
+		Containers:     completed(spec.Containers, requests, limits),
 	}}
 	if len(overhead) > 0 {
 		pod.Spec.Overhead = merged(overhead)
 	}
-	pod.Spec.Resources = completedPodLevel(spec.Resources, &pod)
-	return podresource.PodRequests(&pod, podresource.PodResourcesOptions{})
+	pod.Spec.Resources = completedPodLevel(spec.Resources, pod)
+	return pod
 }
 
 // counted gives a quantity as the scheduler counts it: in whole thousandths of a cpu, in whole units of all else.
@@ -56,13 +68,14 @@ func counted(name corev1.ResourceName, quantity resource.Quantity) resource.Quan
 	return quantity
 }
 
-// completed gives the containers with requests as their pods will have them.
-func completed(containers []corev1.Container, defaults corev1.ResourceList) []corev1.Container {
+// completed gives the containers with resources as their pods will have them.
+func completed(containers []corev1.Container, requests, limits corev1.ResourceList) []corev1.Container {
 	all := make([]corev1.Container, len(containers))
 	for i := range containers {
 		c := &containers[i]
 		all[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Resources: corev1.ResourceRequirements{
-			Requests: requestsOf(&c.Resources, defaults),
+			Requests: requestsOf(&c.Resources, requests),
+			Limits:   merged(c.Resources.Limits, limits),
 		}}
 	}
 	return all
@@ -120,7 +133,7 @@ func completedPodLevel(podLevel *corev1.ResourceRequirements, pod *corev1.Pod) *
 			requests[name] = quantity
 		}
 	}
-	return &corev1.ResourceRequirements{Requests: requests}
+	return &corev1.ResourceRequirements{Requests: requests, Limits: merged(podLevel.Limits)}
 }
 
 func overhead(spec *corev1.PodSpec, facts *cluster.Snapshot) corev1.ResourceList {
@@ -134,12 +147,12 @@ func overhead(spec *corev1.PodSpec, facts *cluster.Snapshot) corev1.ResourceList
 	return class.Overhead.PodFixed
 }
 
-// limitRangeDefaults are the default requests for containers in the namespace. Of several LimitRanges the API server
-// takes any; here the larger default counts.
-func limitRangeDefaults(namespace string, facts *cluster.Snapshot) corev1.ResourceList {
+// limitRangeDefaults are the default requests or limits for containers in the namespace. Of several LimitRanges the API
+// server takes any; here the larger default counts.
+func limitRangeDefaults(namespace string, facts *cluster.Snapshot, defaultsOf func(*corev1.LimitRange) corev1.ResourceList) corev1.ResourceList {
 	defaults := corev1.ResourceList{}
 	for _, limits := range facts.LimitRanges.Prefix(namespace + "/") {
-		for name, quantity := range defaultRequests(limits) {
+		for name, quantity := range defaultsOf(limits) {
 			if other, ok := defaults[name]; !ok || other.Cmp(quantity) < 0 {
 				defaults[name] = quantity
 			}
@@ -155,6 +168,17 @@ func defaultRequests(limits *corev1.LimitRange) corev1.ResourceList {
 	for _, item := range limits.Spec.Limits {
 		if item.Type == corev1.LimitTypeContainer {
 			lists = append(lists, item.DefaultRequest, item.Default, item.Max, item.Min)
+		}
+	}
+	return merged(lists...)
+}
+
+// defaultLimits are a LimitRange's default limits for containers: an absent one is the maximum.
+func defaultLimits(limits *corev1.LimitRange) corev1.ResourceList {
+	var lists []corev1.ResourceList
+	for _, item := range limits.Spec.Limits {
+		if item.Type == corev1.LimitTypeContainer {
+			lists = append(lists, item.Default, item.Max)
 		}
 	}
 	return merged(lists...)

@@ -53,7 +53,7 @@ func startReplica(t *testing.T, config *rest.Config) *replica {
 		LeaderElection: true, LeaderElectionID: "warmpool", LeaderElectionNamespace: namespace, LeaderElectionReleaseOnCancel: true,
 	})
 	require.NoError(t, err)
-	facts, err := live.New(mgr)
+	facts, err := live.New(mgr, namespace)
 	require.NoError(t, err)
 	recorder := lastseen.NewRecorder(mgr.GetClient(), namespace, logr.Discard())
 	require.NoError(t, mgr.Add(facts))

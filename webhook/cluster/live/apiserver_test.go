@@ -43,7 +43,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: reader}
 rules:
-- {apiGroups: [""], resources: [nodes, namespaces, limitranges, pods], verbs: [list, watch]}
+- {apiGroups: [""], resources: [nodes, namespaces, limitranges, pods, resourcequotas], verbs: [list, watch]}
 - {apiGroups: [apps], resources: [deployments, daemonsets], verbs: [list, watch]}
 - {apiGroups: [node.k8s.io], resources: [runtimeclasses], verbs: [list, watch]}
 - {apiGroups: [scheduling.k8s.io], resources: [priorityclasses], verbs: [list, watch]}
@@ -90,7 +90,7 @@ func startReader(t *testing.T) (*controlplane.ControlPlane, *Reader, *journal) {
 		Logger: told.logger(), Cache: CacheOptions("default", "default", candidate), Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	require.NoError(t, err)
-	reader, err := New(mgr)
+	reader, err := New(mgr, "default")
 	require.NoError(t, err)
 	reader.discoverInterval = step
 	require.NoError(t, mgr.Add(reader))

@@ -15,6 +15,7 @@
 //   - nodepools, nodeclaims (karpenter.sh)
 //   - workspacetemplates (workspace.jupyter.org)
 //
+// in the placeholders' namespace, of pods and resourcequotas,
 // in warmpool's own namespace, of the configmap warmpool-last-seen (package lastseen),
 // and discovery, which every ServiceAccount may use (system:discovery).
 package live

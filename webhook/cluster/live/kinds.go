@@ -32,16 +32,23 @@ func (r *Reader) builtinKinds() []watched {
 	}
 }
 
-// followPlaceholderPods adds the pods of the namespace that the cache is limited to.
-func (r *Reader) followPlaceholderPods() {
-	pods := builtin(r, "Pod", as[corev1.Pod], func(s *cluster.Snapshot) *cluster.Facts[corev1.Pod] { return &s.PlaceholderPods })
-	pods.source = notAwaited{pods.source}
-	pods.reset(notSynced, false)
-	r.builtin = append(r.builtin, pods)
+// followNamespace adds what is read in the placeholders' namespace alone, which the cache is limited to.
+func (r *Reader) followNamespace(placeholders string) {
+	facts := *r.snapshot.Load()
+	facts.QuotaNamespace = placeholders
+	r.snapshot.Store(&facts)
+	for _, w := range []watched{
+		builtin(r, "Pod", as[corev1.Pod], func(s *cluster.Snapshot) *cluster.Facts[corev1.Pod] { return &s.PlaceholderPods }),
+		builtin(r, "ResourceQuota", as[corev1.ResourceQuota], func(s *cluster.Snapshot) *cluster.Facts[corev1.ResourceQuota] { return &s.ResourceQuotas }),
+	} {
+		w.source = notAwaited{w.source}
+		w.reset(notSynced, false)
+		r.builtin = append(r.builtin, w)
+	}
 	r.rebuild()
 }
 
-// notAwaited is a kind that no admission goes by: where it cannot be read, warmpool is ready all the same.
+// notAwaited is a kind that no denial rests on: where it cannot be read, warmpool is ready all the same.
 type notAwaited struct{ source }
 
 func (n notAwaited) refresh(next *cluster.Snapshot) (changed, settled bool) {

@@ -70,6 +70,17 @@ func (r *Reading) Failed() error { return errors.Join(r.failures...) }
 // Snapshot reads what admission goes by; what only audits look at and what was last seen of pools is not in it.
 // candidate is CacheOptions'.
 func (r *Reading) Snapshot(ctx context.Context, candidate func(*appsv1.Deployment) bool) *cluster.Snapshot {
+	facts := r.sizes(ctx, candidate)
+	facts.ResourceQuotas = r.quotas(ctx)
+	return facts
+}
+
+func (r *Reading) quotas(ctx context.Context) cluster.Facts[corev1.ResourceQuota] {
+	return list(ctx, r, &corev1.ResourceQuotaList{}, everywhere, stripQuota, as[corev1.ResourceQuota])
+}
+
+// sizes reads what denials and sizes go by: all but ResourceQuotas.
+func (r *Reading) sizes(ctx context.Context, candidate func(*appsv1.Deployment) bool) *cluster.Snapshot {
 	return &cluster.Snapshot{
 		Nodes:           list(ctx, r, &corev1.NodeList{}, everywhere, stripNode, as[corev1.Node]),
 		Namespaces:      list(ctx, r, &corev1.NamespaceList{}, everywhere, stripNamespace, as[corev1.Namespace]),
@@ -84,16 +95,18 @@ func (r *Reading) Snapshot(ctx context.Context, candidate func(*appsv1.Deploymen
 	}
 }
 
-// Read takes one Snapshot of a cluster as Reading.Snapshot does, for commands that need all of it. What was last seen of
-// pools is not in it: lastseen.Read reads that. The error says that the cluster cannot be reached, or what cannot be read.
+// Read takes one Snapshot of a cluster as Reading.Snapshot does, for commands that need all of it but the ResourceQuotas.
+// What was last seen of pools is not in it: lastseen.Read reads that. The error says that the cluster cannot be reached, or
+// what cannot be read.
 func Read(ctx context.Context, config *rest.Config, candidate func(*appsv1.Deployment) bool) (*cluster.Snapshot, error) {
 	r, err := NewReading(config, nil)
 	if err != nil {
 		return nil, err
 	}
-	facts := r.Snapshot(ctx, candidate)
+	facts := r.sizes(ctx, candidate)
 	if len(r.unreadable) > 0 {
 		return nil, errors.New(strings.Join(r.unreadable, "; "))
 	}
+	facts.ResourceQuotas = r.quotas(ctx)
 	return facts, nil
 }

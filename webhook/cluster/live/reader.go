@@ -42,15 +42,15 @@ var (
 	_ manager.LeaderElectionRunnable = (*Reader)(nil)
 )
 
-// New makes a Reader over the manager's cache. It reads nothing before Start.
-func New(mgr manager.Manager) (*Reader, error) {
+// New makes a Reader over the manager's cache. It reads nothing before Start. placeholders is CacheOptions'.
+func New(mgr manager.Manager, placeholders string) (*Reader, error) {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("make discovery client: %w", err)
 	}
 	r := newReader(mgr.GetLogger().WithName("cluster"))
 	r.followLastSeen()
-	r.followPlaceholderPods()
+	r.followNamespace(placeholders)
 	r.cache, r.discovery = mgr.GetCache(), client
 	return r, nil
 }

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -24,12 +25,13 @@ func CacheOptions(namespace, placeholders string, candidate func(*appsv1.Deploym
 	return cache.Options{
 		DefaultTransform: strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}:       {Transform: stripNode},
-			&corev1.Namespace{}:  {Transform: stripNamespace},
-			&appsv1.Deployment{}: {Transform: stripDeployments(candidate)},
-			&appsv1.DaemonSet{}:  {Transform: stripDaemonSet},
-			&corev1.ConfigMap{}:  onlyLastSeen(namespace),
-			&corev1.Pod{}:        {Namespaces: map[string]cache.Config{placeholders: {}}, Transform: stripPod},
+			&corev1.Node{}:          {Transform: stripNode},
+			&corev1.Namespace{}:     {Transform: stripNamespace},
+			&appsv1.Deployment{}:    {Transform: stripDeployments(candidate)},
+			&appsv1.DaemonSet{}:     {Transform: stripDaemonSet},
+			&corev1.ConfigMap{}:     onlyLastSeen(namespace),
+			&corev1.Pod{}:           {Namespaces: map[string]cache.Config{placeholders: {}}, Transform: stripPod},
+			&corev1.ResourceQuota{}: {Namespaces: map[string]cache.Config{placeholders: {}}, Transform: stripQuota},
 		},
 		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
 			if apierrors.IsNotFound(err) {
@@ -128,8 +130,7 @@ func stripDeployments(candidate func(*appsv1.Deployment) bool) toolscache.Transf
 			return obj, nil
 		}
 		if candidate(deployment) {
-			// Of the status only what warmpool size shows, or each step of a rollout would make a new Snapshot.
-			deployment.Status = appsv1.DeploymentStatus{ReadyReplicas: deployment.Status.ReadyReplicas}
+			deployment.Status = stripStatus(&deployment.Status)
 			return strip(deployment)
 		}
 		*deployment = appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
@@ -137,6 +138,20 @@ func stripDeployments(candidate func(*appsv1.Deployment) bool) toolscache.Transf
 		}}
 		return deployment, nil
 	}
+}
+
+// stripStatus keeps how many pods there are and why there are no more, or each step of a rollout would make a new Snapshot.
+func stripStatus(status *appsv1.DeploymentStatus) appsv1.DeploymentStatus {
+	kept := appsv1.DeploymentStatus{Replicas: status.Replicas, ReadyReplicas: status.ReadyReplicas}
+	for _, condition := range status.Conditions {
+		refused := condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue
+		if refused || condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse {
+			kept.Conditions = append(kept.Conditions, appsv1.DeploymentCondition{
+				Type: condition.Type, Status: condition.Status, Reason: condition.Reason, Message: condition.Message,
+			})
+		}
+	}
+	return kept
 }
 
 // stripped tells the Deployments that are no candidates: the API server takes none without a selector.
@@ -199,6 +214,26 @@ func stripAuditedPod(obj any) (any, error) {
 		}
 	}
 	return strip(obj)
+}
+
+// stripQuota keeps what limits pods: other counts change with every object of the namespace.
+func stripQuota(obj any) (any, error) {
+	quota, ok := obj.(*corev1.ResourceQuota)
+	if !ok {
+		return obj, nil
+	}
+	ofPods := func(all corev1.ResourceList) corev1.ResourceList {
+		maps.DeleteFunc(all, func(name corev1.ResourceName, _ resource.Quantity) bool { return !cluster.LimitsPods(name) })
+		return all
+	}
+	*quota = corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: quota.Name, Namespace: quota.Namespace, ResourceVersion: quota.ResourceVersion},
+		Spec: corev1.ResourceQuotaSpec{
+			Hard: ofPods(quota.Spec.Hard), Scopes: quota.Spec.Scopes, ScopeSelector: quota.Spec.ScopeSelector,
+		},
+		Status: corev1.ResourceQuotaStatus{Used: ofPods(quota.Status.Used)},
+	}
+	return quota, nil
 }
 
 func stripContainers(containers []corev1.Container) []corev1.Container {

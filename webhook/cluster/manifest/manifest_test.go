@@ -80,6 +80,7 @@ func describe(snapshot *cluster.Snapshot, objects []manifest.Object) string {
 	keys(&text, "daemonsets", snapshot.DaemonSets)
 	keys(&text, "nodeclaims", snapshot.NodeClaims)
 	keys(&text, "limitranges", snapshot.LimitRanges)
+	keys(&text, "resourcequotas", snapshot.ResourceQuotas)
 	keys(&text, "runtimeclasses", snapshot.RuntimeClasses)
 	return text.String()
 }

@@ -83,9 +83,10 @@ func kindsOf(s *cluster.Snapshot) map[schema.GroupKind]reading {
 		return schema.GroupKind{Group: admissionregistrationv1.GroupName, Kind: kind}
 	}
 	return map[schema.GroupKind]reading{
-		{Kind: "Node"}:       into(&s.Nodes, node, nil),
-		{Kind: "Namespace"}:  into(&s.Namespaces, namespace, nil),
-		{Kind: "LimitRange"}: into(&s.LimitRanges, limitRange, nil),
+		{Kind: "Node"}:          into(&s.Nodes, node, nil),
+		{Kind: "Namespace"}:     into(&s.Namespaces, namespace, nil),
+		{Kind: "LimitRange"}:    into(&s.LimitRanges, limitRange, nil),
+		{Kind: "ResourceQuota"}: into(&s.ResourceQuotas, Typed[corev1.ResourceQuota], nil),
 		{Group: nodev1.GroupName, Kind: "RuntimeClass"}:        into(&s.RuntimeClasses, Typed[nodev1.RuntimeClass], nil),
 		{Group: schedulingv1.GroupName, Kind: "PriorityClass"}: into(&s.PriorityClasses, Typed[schedulingv1.PriorityClass], systemPriorityClasses()),
 		{Group: appsv1.GroupName, Kind: "Deployment"}:          into(&s.Deployments, Typed[appsv1.Deployment], nil),

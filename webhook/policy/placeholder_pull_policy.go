@@ -6,13 +6,14 @@ import (
 	"warmpool.sh/webhook/config"
 )
 
-// Applies to: placeholder Deployments, their pre-pull containers.
+// Applies to: placeholder Deployments, their pre-pull containers, and other containers and image volumes with an image of
+// the pool's templates.
 // Requires: imagePullPolicy IfNotPresent.
 // Why: Never pulls nothing, and Always asks the registry at each start, also when it is down.
 var placeholderPullPolicy = &Rule{
 	ID:       "placeholder-pull-policy",
-	Summary:  "Pre-pull containers have imagePullPolicy IfNotPresent.",
-	Fix:      "Set imagePullPolicy: IfNotPresent on the pre-pull container.",
+	Summary:  "What pre-pulls an image has the pull policy IfNotPresent.",
+	Fix:      "Set imagePullPolicy: IfNotPresent on the container, or pullPolicy: IfNotPresent on the image volume.",
 	Subject:  PlaceholderDeployment,
 	Action:   config.Warn,
 	Severity: SeverityWarning,
@@ -29,6 +30,15 @@ func checkPullPolicy(o *Object) []Finding {
 			findings = append(findings, invalid(path, corev1.PullNever, c.Name+" never pulls its image, so nothing gets warm").withKey(c.Name))
 		case corev1.PullAlways:
 			findings = append(findings, invalid(path, corev1.PullAlways, c.Name+" asks the registry at each start, and waits while it is down").withKey(c.Name))
+		case corev1.PullIfNotPresent:
+		}
+	}
+	for _, c := range o.carriers() {
+		switch c.policy {
+		case corev1.PullNever:
+			findings = append(findings, invalid(c.policyPath, c.policy, c.what+" never pulls its image, so nothing gets warm").withKey(c.what))
+		case corev1.PullAlways:
+			findings = append(findings, invalid(c.policyPath, c.policy, c.what+" asks the registry at each start, and waits while it is down").withKey(c.what))
 		case corev1.PullIfNotPresent:
 		}
 	}

@@ -61,6 +61,10 @@ type Around struct {
 	MutatingWebhooks   Facts[admissionregistrationv1.MutatingWebhookConfiguration]
 	ValidatingWebhooks Facts[admissionregistrationv1.ValidatingWebhookConfiguration]
 
+	// Workloads make pods and are neither Deployments nor DaemonSets, by Workload.Key. Only files have them: a live audit
+	// asks for no right to read them, and sees their pods.
+	Workloads Facts[Workload]
+
 	// NodeClasses are those that NodePools refer to, by NodeClassRef.Key.
 	NodeClasses Facts[NodeClass]
 	// PodTemplates are those that CapacityBuffers refer to.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -46,20 +47,19 @@ func (o *Object) elsewhere() []carrier {
 
 // carriers are those of elsewhere that have an image of the pool's templates.
 func (o *Object) carriers() []carrier {
-	sources, ok := o.PrePull()
-	if !ok {
-		return nil
-	}
 	var found []carrier
 	for _, c := range o.elsewhere() {
-		for _, s := range sources {
-			if s.Image != "" && prepull.SameImage(c.image, s.Image) {
-				found = append(found, c)
-				break
-			}
+		if o.isTemplateImage(c.image) {
+			found = append(found, c)
 		}
 	}
 	return found
+}
+
+// isTemplateImage tells that a template of the pool asks for the image.
+func (o *Object) isTemplateImage(image string) bool {
+	sources, ok := o.PrePull()
+	return ok && slices.ContainsFunc(sources, func(s prepull.Source) bool { return s.Image != "" && prepull.SameImage(image, s.Image) })
 }
 
 // elsewhereFindings are those about a placeholder without a container that warmpool keeps current: about each image that
@@ -80,7 +80,7 @@ func elsewhereFindings(o *Object, images []string) []Finding {
 func missingElsewhere(o *Object, image string) Finding {
 	fix := fmt.Sprintf("an init container %s with a command that ends, as in the shipped manifests: warmpool keeps only that one current.", prepull.Name)
 	for _, c := range o.elsewhere() {
-		if prepull.SameRepository(c.image, image) {
+		if prepull.SameRepository(c.image, image) && !o.isTemplateImage(c.image) {
 			return invalid(c.path, c.image, fmt.Sprintf("%s does not have %s, which a template of the pool has", c.what, image)).withKey("absent").
 				withFix(fmt.Sprintf("Name %s there, or add %s", image, fix))
 		}

@@ -13,7 +13,7 @@ import (
 var placeholderPullPolicy = &Rule{
 	ID:       "placeholder-pull-policy",
 	Summary:  "What pre-pulls an image has the pull policy IfNotPresent.",
-	Fix:      "Set imagePullPolicy: IfNotPresent on the container, or pullPolicy: IfNotPresent on the image volume.",
+	Fix:      "Set imagePullPolicy: IfNotPresent on the pre-pull container.",
 	Subject:  PlaceholderDeployment,
 	Action:   config.Warn,
 	Severity: SeverityWarning,
@@ -34,12 +34,11 @@ func checkPullPolicy(o *Object) []Finding {
 		}
 	}
 	for _, c := range o.carriers() {
-		switch c.policy {
-		case corev1.PullNever:
-			findings = append(findings, invalid(c.policyPath, c.policy, c.what+" never pulls its image, so nothing gets warm").withKey(c.what))
-		case corev1.PullAlways:
-			findings = append(findings, invalid(c.policyPath, c.policy, c.what+" asks the registry at each start, and waits while it is down").withKey(c.what))
-		case corev1.PullIfNotPresent:
+		consequence := map[corev1.PullPolicy]string{
+			corev1.PullNever: " never pulls its image, so nothing gets warm", corev1.PullAlways: " asks the registry at each start, and waits while it is down",
+		}[c.policy]
+		if consequence != "" {
+			findings = append(findings, invalid(c.policyPath, c.policy, c.what+consequence).withKey(c.what).withFix("Set IfNotPresent there."))
 		}
 	}
 	return findings

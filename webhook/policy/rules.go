@@ -27,6 +27,7 @@ var table = []*Rule{
 	placeholderNamespace,
 	placeholderBudget,
 	placeholderStuck,
+	placeholderNotJudged,
 
 	workspacePoolAffinity,
 	workspaceTolerations,
@@ -56,6 +57,7 @@ var table = []*Rule{
 	cpaRBAC,
 	cpaPriority,
 	templatePool,
+	templatePoolConflict,
 	templateImageTag,
 	templateIdleShutdown,
 	warmCount,

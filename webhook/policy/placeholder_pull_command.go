@@ -43,4 +43,3 @@ func checkPullCommand(o *Object) []Finding {
 	}
 	return findings
 }
-

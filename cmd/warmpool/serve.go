@@ -149,7 +149,8 @@ func (o *serveOptions) run(ctx context.Context) error {
 		LeaseDuration:                 new(leaseDuration),
 		RenewDeadline:                 new(renewDeadline),
 		Cache: live.CacheOptions(o.certs.Namespace, watcher.Current().Placeholders.Namespace, func(d *appsv1.Deployment) bool {
-			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName) || policy.IsAutoscaler(d)
+			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName) || policy.IsAutoscaler(d) ||
+				policy.MayHoldRoom(&d.Spec.Template.Spec) // which audits report
 		}),
 	})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -58,22 +57,11 @@ func placeholdersIn(facts *cluster.Snapshot) []*appsv1.Deployment {
 	config.SetDefaults(&standard)
 	for _, d := range facts.Deployments.All() {
 		_, isWorkspace := d.Spec.Template.Labels[config.WorkspaceLabel]
-		if !isWorkspace && (policy.LooksLikePlaceholder(d, standard.Placeholders.PriorityClassName) || holdsRoom(d, facts)) {
+		if !isWorkspace && (policy.LooksLikePlaceholder(d, standard.Placeholders.PriorityClassName) || policy.HoldsRoom(&d.Spec.Template.Spec, facts.PriorityClasses)) {
 			found = append(found, d)
 		}
 	}
 	return found
-}
-
-// holdsRoom tells the placeholders of other guides: pods of negative priority that only wait.
-func holdsRoom(d *appsv1.Deployment, facts *cluster.Snapshot) bool {
-	name := d.Spec.Template.Spec.PriorityClassName
-	class := facts.PriorityClasses.Get(name)
-	if class == nil || class.Value >= 0 {
-		return false
-	}
-	return strings.Contains(name, "placeholder") || strings.Contains(name, "overprovision") ||
-		slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return strings.HasPrefix(path.Base(c.Image), "pause") })
 }
 
 // mostUsed is the value that most placeholders have, the first by name of several; empty where none has any.

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -41,15 +40,11 @@ func templatesOf(pool *config.Pool, g *guess, cfg *config.WarmPoolConfiguration,
 	return byAccelerator
 }
 
-// pulledBy are the images that the placeholders pre-pull.
+// pulledBy are the images that the placeholders bring to their nodes.
 func pulledBy(g *guess) []string {
 	var images []string
 	for _, d := range g.placeholders {
-		for _, c := range d.Spec.Template.Spec.InitContainers {
-			if strings.HasPrefix(c.Name, prepull.Name) {
-				images = append(images, c.Image)
-			}
-		}
+		images = append(images, prepull.Present(&d.Spec.Template.Spec)...)
 	}
 	return images
 }

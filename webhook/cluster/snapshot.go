@@ -66,6 +66,9 @@ type Around struct {
 
 	// Obsolete are the objects of APIs that Karpenter 1 does not serve, by KIND/NAME; only files have them.
 	Obsolete Facts[Obsolete]
+	// Workloads make pods and are neither Deployments nor DaemonSets, by Workload.Key. Only files have them: a live audit
+	// asks for no right to read them, and sees their pods.
+	Workloads Facts[Workload]
 
 	// NodeClasses are those that NodePools refer to, by NodeClassRef.Key.
 	NodeClasses Facts[NodeClass]

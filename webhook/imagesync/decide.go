@@ -123,8 +123,8 @@ func next(g goal, failing failures, m *memory, now time.Time) step {
 	s.problems = problemsOf(g, failing)
 	if g.reached() {
 		m.due, m.dueSince, m.since = "", time.Time{}, time.Time{}
-		if g.recorded() || g.elsewhere != "" {
-			return s
+		if g.recorded() || g.elsewhere != "" || !g.hasFirst() {
+			return s // nothing is synced where there is no container for it
 		}
 		// Somebody who drops the annotations again and again costs a write now and then.
 		if s.after = max(0, m.written.Add(burst).Sub(now)); s.after == 0 {
@@ -165,7 +165,7 @@ func problemsOf(g goal, failing failures) []notice {
 				fmt.Sprintf("Deployment %s/%s keeps the image that it had: %s", g.deployment.Namespace, g.deployment.Name, source.Problem)))
 		}
 	}
-	if !prepull.HasFirst(g.deployment.Spec.Template.Spec.InitContainers) {
+	if !g.hasFirst() && !g.elsewherePulled() {
 		problems = append(problems, blocked("Find", nil, "no init container is called "+prepull.Name+": add one with a command that ends; image sync adds none by itself"))
 	}
 	for _, image := range g.images {

@@ -173,6 +173,25 @@ func TestHeld(t *testing.T) {
 	}
 }
 
+// What another container has already is nothing to sync, and nobody is told that it is missing until it is.
+func TestImageInTheMainContainerIsLeftAlone(t *testing.T) {
+	r := newRig(t)
+	r.change(func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.InitContainers = nil
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "hold", Image: "r/a:1"}}
+	})
+	r.look()
+	r.pass(time.Hour)
+	assert.Empty(t, r.told)
+	assert.True(t, goalOf(r.evaluator(), r.seen).reached())
+	both(r, "r/a:2")
+	r.pass(time.Hour)
+	assert.Equal(t, []string{"Warning ImageSyncBlocked: no init container is called pull-workspace-image: add one with a command that ends; image sync adds none by itself"}, r.told)
+	assert.False(t, goalOf(r.evaluator(), r.seen).reached())
+	assert.Empty(t, r.writes)
+	assert.Equal(t, "r/a:1", r.server.Spec.Template.Spec.Containers[0].Image)
+}
+
 func failingPod(image, reason string) *corev1.Pod {
 	p := &corev1.Pod{}
 	p.Spec.InitContainers = []corev1.Container{{Name: prepull.Name, Image: image}}

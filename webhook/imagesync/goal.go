@@ -63,7 +63,17 @@ func goalOf(e *policy.Evaluator, d *appsv1.Deployment) goal {
 
 // reached tells whether the placeholder pulls what it is to pull.
 func (g goal) reached() bool {
-	return len(g.changes) == 0 && prepull.HasFirst(g.deployment.Spec.Template.Spec.InitContainers)
+	return len(g.changes) == 0 && (g.hasFirst() || g.elsewherePulled())
+}
+
+// hasFirst tells whether there is a container whose image is to be kept current.
+func (g goal) hasFirst() bool {
+	return prepull.HasFirst(g.deployment.Spec.Template.Spec.InitContainers)
+}
+
+// elsewherePulled tells that other containers, or image volumes, bring all images to the node; they are left alone.
+func (g goal) elsewherePulled() bool {
+	return len(g.images) > 0 && len(prepull.Missing(g.images, prepull.Present(&g.deployment.Spec.Template.Spec))) == 0
 }
 
 // recorded tells whether the annotations say what is synced.

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +17,16 @@ const (
 	templateNameLabel      = "workspace.jupyter.org/template-name"
 	templateNamespaceLabel = "workspace.jupyter.org/template-namespace"
 )
+
+// TemplateLabels are the labels of a Workspace's pod that tell its template, beside others.
+func TemplateLabels(others map[string]string, namespace, name string) map[string]string {
+	labels := maps.Clone(others)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[templateNamespaceLabel], labels[templateNameLabel] = namespace, name
+	return labels
+}
 
 // Choice is the pool of an object, or why it has none.
 type Choice struct {
@@ -104,7 +115,7 @@ func (p *Pools) ForPlaceholder(d *appsv1.Deployment) Choice {
 		}
 		return choice
 	}
-	named := p.named(spec)
+	named := p.Named(spec)
 	if len(named) == 0 {
 		named = p.offering(choice.Accelerators)
 	} else if both := intersect(named, p.offering(choice.Accelerators)); len(both) > 0 {
@@ -130,8 +141,8 @@ func poolLabel(d *appsv1.Deployment) (string, bool) {
 	return label, ok
 }
 
-// named are the pools that the node selection names: by the pool's label, required or preferred, else by instance type.
-func (p *Pools) named(spec *corev1.PodSpec) []*Pool {
+// Named are the pools that the node selection names: by the pool's label, required or preferred, else by instance type.
+func (p *Pools) Named(spec *corev1.PodSpec) []*Pool {
 	asked := nodeRequirements(spec)
 	namedBy := func(key func(*Pool) string, values func(*Pool) []string) []*Pool {
 		var named []*Pool

@@ -20,6 +20,8 @@ type Audit struct {
 	pools  *placement.Pools
 	sizes  *sizing.Sizes
 	now    time.Time
+	// isWorkspace tells the labels of Workspaces' pods and Deployments.
+	isWorkspace func(labels map[string]string) bool
 
 	// placeholders are all placeholder Deployments, workspaces the pods of Workspaces that have not ended, in the order of
 	// their keys.
@@ -63,7 +65,7 @@ func (e *Evaluator) Audit() (findings []Finding, objects int) {
 }
 
 func (e *Evaluator) audit() *Audit {
-	a := &Audit{facts: e.facts, config: e.config, pools: e.pools, sizes: e.sizes, now: e.now}
+	a := &Audit{facts: e.facts, config: e.config, pools: e.pools, sizes: e.sizes, now: e.now, isWorkspace: e.IsWorkspace}
 	for _, d := range e.facts.Deployments.All() {
 		if e.IsPlaceholder(d) {
 			a.placeholders = append(a.placeholders, e.Placeholder(d, d.Namespace))

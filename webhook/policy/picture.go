@@ -166,7 +166,7 @@ func (p *painter) imagesOf(pool *placement.Pool) []ImagePicture {
 	for _, source := range sources {
 		image := ImagePicture{Image: source.Image, Problem: source.Problem, Template: source.Template.String()}
 		for _, o := range placeholders {
-			if pulls(prepull.Pulled(o.Spec.InitContainers), source.Image) {
+			if pulls(prepull.Present(o.Spec), source.Image) {
 				image.PulledBy = append(image.PulledBy, o.Namespace+"/"+o.Name)
 			} else {
 				image.MissingIn = append(image.MissingIn, o.Namespace+"/"+o.Name)
@@ -175,7 +175,7 @@ func (p *painter) imagesOf(pool *placement.Pool) []ImagePicture {
 		images = append(images, image)
 	}
 	for _, o := range placeholders {
-		for _, pulled := range prepull.Pulled(o.Spec.InitContainers) {
+		for _, pulled := range prepull.Present(o.Spec) {
 			if !slices.ContainsFunc(sources, func(s prepull.Source) bool { return pulls([]string{pulled}, s.Image) }) {
 				images = append(images, ImagePicture{Image: pulled, PulledBy: []string{o.Namespace + "/" + o.Name}})
 			}
@@ -185,5 +185,5 @@ func (p *painter) imagesOf(pool *placement.Pool) []ImagePicture {
 }
 
 func pulls(pulled []string, image string) bool {
-	return slices.Contains(pulled, image) || slices.ContainsFunc(pulled, func(p string) bool { return sameImage(p, image) })
+	return len(prepull.Missing([]string{image}, pulled)) == 0
 }

@@ -160,7 +160,7 @@ func (p *painter) freshness(pool *placement.Pool, placeholders []*corev1.Pod) Fr
 	}
 	var pulled []string
 	for _, pod := range placeholders {
-		pulled = append(pulled, prepull.Pulled(pod.Spec.InitContainers)...)
+		pulled = append(pulled, prepull.Present(&pod.Spec)...)
 	}
 	known := Fresh
 	for _, source := range p.sources[pool.Config.Name] {

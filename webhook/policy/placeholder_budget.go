@@ -45,7 +45,7 @@ func (b *budget) covers(o *Object, warm string) bool {
 	delete(pod, prepull.WarmLabel) // a template that sets it is no proof
 	if warm != "" {
 		pod[prepull.WarmLabel] = warm
-		for _, image := range prepull.Pulled(o.Spec.InitContainers) {
+		for _, image := range prepull.Present(o.Spec) {
 			pod[prepull.ImageLabel(image)] = "true"
 		}
 	}

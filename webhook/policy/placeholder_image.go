@@ -11,12 +11,13 @@ import (
 	"warmpool.sh/webhook/prepull"
 )
 
-// Applies to: placeholder Deployments of pools with templates, their init containers pull-workspace-image, -2, -3….
-// Requires: one for each distinct image of the pool's WorkspaceTemplates.
+// Applies to: placeholder Deployments of pools with templates.
+// Requires: each distinct image of the pool's WorkspaceTemplates in an init container pull-workspace-image, -2, -3…, which
+// warmpool keeps current, or in another container or an image volume, which it leaves alone.
 // Why: a warm node with yesterday's image is a cold node: the Workspace pulls gigabytes on it.
 var placeholderImage = &Rule{
 	ID:       "placeholder-image",
-	Summary:  "Pre-pulls the images of the pool's WorkspaceTemplates, one init container for each.",
+	Summary:  "Pre-pulls the images of the pool's WorkspaceTemplates: in one init container for each, which warmpool keeps current, or in another container or an image volume.",
 	Fix:      "Name the image in the WorkspaceTemplate, or opt out with the Deployment's annotation " + prepull.OptOut + `: "false".`,
 	Subject:  PlaceholderDeployment,
 	Fills:    "images of pull-workspace-image containers, added and removed with the templates",
@@ -146,14 +147,14 @@ func imageFindings(o *Object) []Finding {
 				withFix("Mend the WorkspaceTemplate or the configuration; until then the placeholder keeps the last image.").atMostWarn())
 		}
 	}
+	images := prepull.Images(sources, prepull.RecordOf(o.Deployment.Annotations), prepull.Pulled(o.Spec.InitContainers))
 	if !prepull.HasFirst(o.Spec.InitContainers) {
-		return append(findings, invalid(o.specPath("initContainers"), "", "nothing is pre-pulled: no init container is called "+prepull.Name).withKey("absent").
-			withFix("Add an init container "+prepull.Name+" with a command that ends, as in the shipped manifests; warmpool adds none by itself."))
+		return append(findings, elsewhereFindings(o, images)...)
 	}
-	pulled := prepull.Pulled(o.Spec.InitContainers)
-	images := prepull.Images(sources, prepull.RecordOf(o.Deployment.Annotations), pulled)
 	for _, c := range prepull.Changes(o.Spec.InitContainers, images) {
-		findings = append(findings, wrongImage(o, c))
+		if !c.Added || len(prepull.Missing([]string{c.Container.Image}, prepull.Present(o.Spec))) > 0 {
+			findings = append(findings, wrongImage(o, c))
+		}
 	}
 	return findings
 }

@@ -9,7 +9,8 @@ import (
 	"warmpool.sh/webhook/config"
 )
 
-// Applies to: placeholder Deployments, their pre-pull containers.
+// Applies to: placeholder Deployments, their pre-pull containers, and other containers and image volumes with an image of
+// the pool's templates.
 // Requires: a versioned tag or a digest.
 // Why: behind a tag that moves, warm nodes hold an older image than the one the Workspace will pull.
 var placeholderImageTag = &Rule{
@@ -29,6 +30,12 @@ func checkImageTag(o *Object) []Finding {
 		if tag, mutable := mutableTag(c.Image); mutable {
 			findings = append(findings, invalid(o.specPath("initContainers").Index(i).Child("image"), c.Image,
 				fmt.Sprintf("%s pulls tag %s, which can move: warm nodes may hold an older image", c.Name, tag)).withKey(c.Name))
+		}
+	}
+	for _, c := range o.carriers() {
+		if tag, mutable := mutableTag(c.image); mutable {
+			findings = append(findings, invalid(c.path, c.image,
+				fmt.Sprintf("%s has tag %s, which can move: warm nodes may hold an older image", c.what, tag)).withKey(c.what))
 		}
 	}
 	return findings

@@ -1,12 +1,18 @@
 package policy
 
 import (
+	"slices"
+	"strings"
+
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/prepull"
 )
 
-// Applies to: placeholder Deployments, their pre-pull containers.
+// Applies to: placeholder Deployments, their pre-pull containers, and other init containers with an image of the pool's
+// templates.
 // Requires: a command, which must end by itself.
-// Why: without one the image's own entry point starts: the notebook server, which never ends, so the pod never becomes Ready.
+// Why: without one the image's own entry point starts: the notebook server, which never ends, so the pod never becomes
+// Ready. One that sleeps or loops is as bad. A sidecar (restartPolicy Always) holds nothing up: it may go on.
 var placeholderPullCommand = &Rule{
 	ID:       "placeholder-pull-command",
 	Summary:  "Each pre-pull container has a command that ends; without one it would start the notebook server.",
@@ -19,9 +25,19 @@ var placeholderPullCommand = &Rule{
 
 func checkPullCommand(o *Object) []Finding {
 	var findings []Finding
-	for _, i := range o.prePullContainers() {
-		if c := &o.Spec.InitContainers[i]; len(c.Command) == 0 {
-			findings = append(findings, required(o.specPath("initContainers").Index(i).Child("command"),
+	named := o.prePullContainers()
+	for i := range o.Spec.InitContainers {
+		c := &o.Spec.InitContainers[i]
+		isNamed := slices.Contains(named, i)
+		if !isNamed && !o.isTemplateImage(c.Image) {
+			continue
+		}
+		path := o.specPath("initContainers").Index(i).Child("command")
+		if what := prepull.Endless(c); what != "" && !isSidecar(c) {
+			findings = append(findings, invalid(path, clip(strings.Join(slices.Concat(c.Command, c.Args), " ")),
+				"container "+c.Name+" does not end ("+what+"): the pod never becomes Ready").withKey(c.Name))
+		} else if len(c.Command) == 0 && isNamed {
+			findings = append(findings, required(path,
 				"container "+c.Name+" would start the image's own entry point, which does not end").withKey(c.Name))
 		}
 	}

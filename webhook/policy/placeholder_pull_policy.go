@@ -6,12 +6,13 @@ import (
 	"warmpool.sh/webhook/config"
 )
 
-// Applies to: placeholder Deployments, their pre-pull containers.
+// Applies to: placeholder Deployments, their pre-pull containers, and other containers and image volumes with an image of
+// the pool's templates.
 // Requires: imagePullPolicy IfNotPresent.
 // Why: Never pulls nothing, and Always asks the registry at each start, also when it is down.
 var placeholderPullPolicy = &Rule{
 	ID:       "placeholder-pull-policy",
-	Summary:  "Pre-pull containers have imagePullPolicy IfNotPresent.",
+	Summary:  "What pre-pulls an image has the pull policy IfNotPresent.",
 	Fix:      "Set imagePullPolicy: IfNotPresent on the pre-pull container.",
 	Subject:  PlaceholderDeployment,
 	Action:   config.Warn,
@@ -30,6 +31,14 @@ func checkPullPolicy(o *Object) []Finding {
 		case corev1.PullAlways:
 			findings = append(findings, invalid(path, corev1.PullAlways, c.Name+" asks the registry at each start, and waits while it is down").withKey(c.Name))
 		case corev1.PullIfNotPresent:
+		}
+	}
+	for _, c := range o.carriers() {
+		consequence := map[corev1.PullPolicy]string{
+			corev1.PullNever: " never pulls its image, so nothing gets warm", corev1.PullAlways: " asks the registry at each start, and waits while it is down",
+		}[c.policy]
+		if consequence != "" {
+			findings = append(findings, invalid(c.policyPath, c.policy, c.what+consequence).withKey(c.what).withFix("Set IfNotPresent there."))
 		}
 	}
 	return findings

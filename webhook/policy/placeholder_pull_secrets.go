@@ -35,7 +35,7 @@ func checkPullSecrets(a *Audit) []Finding {
 			continue
 		}
 		var told []string
-		for _, image := range prepull.Pulled(o.Spec.InitContainers) {
+		for _, image := range prepull.Present(o.Spec) {
 			registry := registryOf(image)
 			used := secrets[poolRegistry{o.PoolName(), registry}]
 			if registry == "" || len(used) == 0 || slices.Contains(told, registry) {

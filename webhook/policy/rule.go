@@ -33,6 +33,7 @@ const (
 	WorkspaceTemplate     Subject = "WorkspaceTemplate"
 	WebhookConfiguration  Subject = "webhook configuration"
 	WarmPool              Subject = "pool"
+	Workload              Subject = "workload"
 )
 
 // Rule is one thing that must hold, with what to do when it does not.

@@ -28,6 +28,7 @@ var table = []*Rule{
 	placeholderBudget,
 	placeholderPods,
 	placeholderStuck,
+	placeholderNotJudged,
 
 	workspacePoolAffinity,
 	workspaceTolerations,
@@ -57,6 +58,7 @@ var table = []*Rule{
 	cpaRBAC,
 	cpaPriority,
 	templatePool,
+	templatePoolConflict,
 	templateImageTag,
 	templateIdleShutdown,
 	warmCount,

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -44,7 +43,7 @@ func checkWorkspaceImage(o *Object) []Finding {
 	pulled, placeholders := o.pulled[o.Pool.Config.Name]
 	switch {
 	case !placeholders: // no node is warm
-	case slices.Contains(pulled, container.Image), slices.ContainsFunc(pulled, func(image string) bool { return sameImage(image, container.Image) }):
+	case len(prepull.Missing([]string{container.Image}, pulled)) == 0:
 	case len(pulled) == 0:
 		findings = append(findings, invalid(path("image"), container.Image, fmt.Sprintf("no placeholder of pool %s pre-pulls any image", o.Pool.Config.Name)).
 			withFix("Give a placeholder of the pool an init container "+prepull.Name+", as in the shipped manifests."))
@@ -73,18 +72,8 @@ func workspaceContainer(spec *corev1.PodSpec) int {
 	return i
 }
 
-// sameImage tells whether two references name one image, however long they are written.
-func sameImage(a, b string) bool {
-	x, err := reference.ParseNormalizedNamed(a)
-	if err != nil {
-		return false
-	}
-	y, err := reference.ParseNormalizedNamed(b)
-	return err == nil && reference.TagNameOnly(x).String() == reference.TagNameOnly(y).String()
-}
-
-// pulledImages are the images that the placeholders of each pool pre-pull, sorted, by the pool's name; pools without a
-// placeholder are not there.
+// pulledImages are the images that the placeholders of each pool bring to their nodes, sorted, by the pool's name; pools
+// without a placeholder are not there.
 func (e *Evaluator) pulledImages() map[string][]string {
 	pulled := map[string][]string{}
 	for _, d := range e.facts.Deployments.All() {
@@ -92,7 +81,7 @@ func (e *Evaluator) pulledImages() map[string][]string {
 			continue
 		}
 		if pool := e.pools.ForPlaceholder(d).Pool; pool != nil {
-			pulled[pool.Config.Name] = append(pulled[pool.Config.Name], prepull.Pulled(d.Spec.Template.Spec.InitContainers)...)
+			pulled[pool.Config.Name] = append(pulled[pool.Config.Name], prepull.Present(&d.Spec.Template.Spec)...)
 		}
 	}
 	for pool, images := range pulled {

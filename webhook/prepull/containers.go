@@ -40,11 +40,13 @@ func Owns(name string) bool {
 	return ok
 }
 
-// Status is what the kubelet says of the pod's init container of this name; nil while it says nothing.
+// Status is what the kubelet says of the pod's container or init container of this name; nil while it says nothing.
 func Status(pod *corev1.Pod, name string) *corev1.ContainerStatus {
-	for i := range pod.Status.InitContainerStatuses {
-		if pod.Status.InitContainerStatuses[i].Name == name {
-			return &pod.Status.InitContainerStatuses[i]
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].Name == name {
+				return &statuses[i]
+			}
 		}
 	}
 	return nil

@@ -119,8 +119,8 @@ func (h *history) with(image string, at time.Time) []string {
 	return nodes
 }
 
-// pulls are the times of a placeholder's images: those known before, else when the container that pulled it has ended by
-// the kubelet's clock, else slack before now: it is seen a little late.
+// pulls are the times of a placeholder's images: those known before, else when the container that has it was started, or
+// as an init container ended, by the kubelet's clock, else slack before now: it is seen a little late.
 func pulls(pod *corev1.Pod, known map[string]time.Time, now time.Time) map[string]time.Time {
 	images := map[string]time.Time{}
 	for key, value := range pod.Labels {
@@ -145,6 +145,15 @@ func pulledAt(pod *corev1.Pod, label string) time.Time {
 		}
 		if s := prepull.Status(pod, container.Name); s != nil && s.State.Terminated != nil {
 			return s.State.Terminated.FinishedAt.Time
+		}
+	}
+	for i := range pod.Spec.Containers {
+		container := &pod.Spec.Containers[i]
+		if prepull.ImageLabel(container.Image) != label {
+			continue
+		}
+		if s := prepull.Status(pod, container.Name); s != nil && s.State.Running != nil {
+			return s.State.Running.StartedAt.Time
 		}
 	}
 	return time.Time{}

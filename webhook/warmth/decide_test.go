@@ -45,6 +45,24 @@ func pulls(statuses ...corev1.ContainerStatus) *corev1.Pod {
 	return pod
 }
 
+// runs is a pod on a node whose main container has image one and this status.
+func runs(phase corev1.PodPhase, status corev1.ContainerStatus) *corev1.Pod {
+	return &corev1.Pod{
+		Spec:   corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "hold", Image: one}}},
+		Status: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{named("hold", status)}},
+	}
+}
+
+func named(name string, status corev1.ContainerStatus) corev1.ContainerStatus {
+	status.Name = name
+	return status
+}
+
+func withVolume(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.Volumes = []corev1.Volume{{Name: "nb", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: two}}}}
+	return pod
+}
+
 func labelled(pod *corev1.Pod, value string) *corev1.Pod {
 	pod.Labels = map[string]string{prepull.WarmLabel: value}
 	return pod
@@ -104,12 +122,12 @@ func TestDecide(t *testing.T) {
 
 		{name: "pulls nothing", pod: pulls(), want: pulling},
 		{name: "pulls nothing and runs", pod: changed(pulls(), func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), want: warm},
-		{name: "others prove nothing", pod: changed(pulls(initializing), func(p *corev1.Pod) {
+		{name: "others prove their own images alone", pod: changed(pulls(initializing), func(p *corev1.Pod) {
 			other := ended(0, "Completed")
 			other.Name = "mine"
 			p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: "mine", Image: two})
 			p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, other)
-		}), want: pulling},
+		}), want: pulling, images: []string{two}},
 		{name: "others fail", pod: changed(pulls(ended(0, "Completed")), func(p *corev1.Pod) {
 			other := waits("ImagePullBackOff")
 			other.Name = "mine"
@@ -118,6 +136,27 @@ func TestDecide(t *testing.T) {
 		{name: "the same image twice", pod: changed(pulls(ended(0, "Completed"), ended(0, "Completed")), func(p *corev1.Pod) {
 			p.Spec.InitContainers[1].Image = one
 		}), want: warm, images: []string{one}},
+		{name: "a sidecar runs", pod: changed(pulls(running()), func(p *corev1.Pod) {
+			p.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+		}), want: warm, images: []string{one}},
+
+		{name: "main container runs", pod: runs(corev1.PodRunning, running()), want: warm, images: []string{one}},
+		{name: "main container waits", pod: runs(corev1.PodPending, waits("ContainerCreating")), want: pulling},
+		{name: "main container has no status yet", pod: changed(runs(corev1.PodPending, waits("")), func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }), want: pulling},
+		{name: "main container ended", pod: runs(corev1.PodRunning, ended(1, "Error")), want: warm, images: []string{one}},
+		{name: "main container ends again and again", pod: runs(corev1.PodRunning, last(waits("CrashLoopBackOff"), 1, "Error", 3)), want: warm, images: []string{one}},
+		{name: "main container cannot be started", pod: runs(corev1.PodPending, waits("RunContainerError")), want: pulling, images: []string{one}},
+		{name: "main container's image cannot be pulled", pod: runs(corev1.PodPending, waits("ImagePullBackOff")), want: failed},
+		{name: "main container's image is gone and cannot be pulled again", pod: runs(corev1.PodRunning, last(waits("ImagePullBackOff"), 1, "Error", 3)), want: warm},
+		{name: "main container after the init containers", pod: changed(pulls(ended(0, "Completed")), func(p *corev1.Pod) {
+			p.Spec.Containers = []corev1.Container{{Name: "hold", Image: two}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{named("hold", waits("PodInitializing"))}
+		}), want: warm, images: []string{one}},
+		{name: "a pause image is of no use", pod: changed(runs(corev1.PodRunning, running()), func(p *corev1.Pod) {
+			p.Spec.Containers[0].Image = "registry.k8s.io/pause:3.10"
+		}), want: warm},
+		{name: "image volume before the pod runs", pod: withVolume(runs(corev1.PodPending, waits("ContainerCreating"))), want: pulling},
+		{name: "image volume of a pod that runs", pod: withVolume(runs(corev1.PodRunning, running())), want: warm, images: []string{one, two}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -162,9 +201,11 @@ func FuzzDecide(f *testing.F) {
 		assert.Equal(t, at == warm, wanted[prepull.WarmLabel] == prepull.WarmTrue)
 		assert.Equal(t, at == failed, wanted[prepull.WarmLabel] == prepull.WarmFailed)
 		pulled := map[string]bool{}
-		for _, image := range prepull.Pulled(pod.Spec.InitContainers) {
+		for _, image := range prepull.Present(&pod.Spec) {
 			pulled[prepull.ImageLabel(image)] = true
-			assert.False(t, at == warm && wanted[prepull.ImageLabel(image)] == "", "a warm pod has all its images")
+		}
+		for _, image := range prepull.Pulled(pod.Spec.InitContainers) {
+			assert.False(t, at == warm && image != "" && wanted[prepull.ImageLabel(image)] == "", "a warm pod has all its images")
 		}
 		for key := range wanted {
 			assert.True(t, key == prepull.WarmLabel || pulled[key], "a label for an image that nobody pulls: %s", key)
@@ -211,6 +252,17 @@ func randomPod(r *rand.Rand) *corev1.Pod {
 				Name: name, State: condition(), LastTerminationState: condition(), RestartCount: int32(r.IntN(3)),
 			})
 		}
+	}
+	for _, name := range []string{"hold", "other"} {
+		if r.IntN(2) == 0 {
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Image: pick(one, two, "", "r.example/pause:1")})
+		}
+		if r.IntN(3) > 0 {
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, State: condition(), LastTerminationState: condition()})
+		}
+	}
+	if r.IntN(2) == 0 {
+		pod = withVolume(pod)
 	}
 	if r.IntN(2) == 0 {
 		pod.Labels = map[string]string{"app": "x", prepull.WarmLabel: pick("true", "failed", "other"), prepull.ImageLabel(pick(one, two, "gone")): pick("true", "false")}

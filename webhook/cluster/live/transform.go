@@ -196,7 +196,20 @@ func stripPod(obj any) (any, error) {
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, InitContainerStatuses: pod.Status.InitContainerStatuses},
 	}
 	for _, c := range pod.Spec.InitContainers {
-		kept.Spec.InitContainers = append(kept.Spec.InitContainers, corev1.Container{Name: c.Name, Image: c.Image})
+		kept.Spec.InitContainers = append(kept.Spec.InitContainers, corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy})
+	}
+	for _, c := range pod.Spec.Containers {
+		if !cluster.IsPauseImage(c.Image) {
+			kept.Spec.Containers = append(kept.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image})
+		}
+	}
+	if len(kept.Spec.Containers) > 0 {
+		kept.Status.ContainerStatuses = pod.Status.ContainerStatuses
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.Image != nil {
+			kept.Spec.Volumes = append(kept.Spec.Volumes, v)
+		}
 	}
 	*pod = kept
 	return pod, nil

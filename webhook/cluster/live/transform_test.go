@@ -195,3 +195,34 @@ func TestTransformsLetTombstonesPass(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// A pod keeps what proves that its images are on the node; pause containers prove nothing.
+func TestPodKeepsWhatHasImages(t *testing.T) {
+	pod := func() *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: full,
+			Spec: corev1.PodSpec{
+				NodeName:       "n",
+				InitContainers: []corev1.Container{{Name: "i", Image: "i:1", Command: []string{"true"}, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}},
+				Containers:     []corev1.Container{{Name: "p", Image: "r.example/pause:3.10"}, {Name: "c", Image: "c:1", Env: []corev1.EnvVar{{Name: "SECRET", Value: "s"}}}},
+				Volumes: []corev1.Volume{
+					{Name: "v", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "v:1"}}},
+					{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}},
+				},
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "c"}}, PodIP: "10.0.0.1"},
+		}
+	}
+	got := transformed(t, stripPod, pod())
+	assert.Equal(t, corev1.PodSpec{
+		NodeName:       "n",
+		InitContainers: []corev1.Container{{Name: "i", Image: "i:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}},
+		Containers:     []corev1.Container{{Name: "c", Image: "c:1"}},
+		Volumes:        pod().Spec.Volumes[:1],
+	}, got.Spec)
+	assert.Equal(t, corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "c"}}}, got.Status)
+
+	paused := pod()
+	paused.Spec.Containers = paused.Spec.Containers[:1]
+	assert.Empty(t, transformed(t, stripPod, paused).Status.ContainerStatuses, "a pause container's status makes no new Snapshot")
+}

@@ -82,7 +82,7 @@ func kindsOf(s *cluster.Snapshot) map[schema.GroupKind]reading {
 	webhooks := func(kind string) schema.GroupKind {
 		return schema.GroupKind{Group: admissionregistrationv1.GroupName, Kind: kind}
 	}
-	return map[schema.GroupKind]reading{
+	kinds := map[schema.GroupKind]reading{
 		{Kind: "Node"}:          into(&s.Nodes, node, nil),
 		{Kind: "Namespace"}:     into(&s.Namespaces, namespace, nil),
 		{Kind: "LimitRange"}:    into(&s.LimitRanges, limitRange, nil),
@@ -110,6 +110,31 @@ func kindsOf(s *cluster.Snapshot) map[schema.GroupKind]reading {
 		webhooks("ValidatingWebhookConfiguration"):               into(&s.ValidatingWebhooks, Typed[admissionregistrationv1.ValidatingWebhookConfiguration], nil),
 		cluster.CapacityBufferGroupKind:                          into(&s.CapacityBuffers, custom(cluster.CapacityBufferFrom), nil),
 		cluster.WorkloadPriorityClassGroupKind:                   into(&s.WorkloadPriorityClasses, custom(cluster.WorkloadPriorityClassFrom), nil),
+	}
+	workloads := workloads(&s.Workloads)
+	for _, kind := range []schema.GroupKind{
+		{Group: appsv1.GroupName, Kind: "StatefulSet"}, {Group: appsv1.GroupName, Kind: "ReplicaSet"}, {Kind: "ReplicationController"},
+		{Group: "batch", Kind: "Job"}, {Group: "batch", Kind: "CronJob"},
+	} {
+		kinds[kind] = workloads
+	}
+	return kinds
+}
+
+// workloads reads objects of several kinds into one Facts.
+func workloads(facts *cluster.Facts[cluster.Workload]) reading {
+	found := map[string]*cluster.Workload{}
+	return reading{
+		read: func(o Object) func() error {
+			w := cluster.WorkloadFrom(o.Object)
+			return func() error {
+				if w != nil {
+					found[w.Key()] = w
+				}
+				return nil
+			}
+		},
+		done: func() { *facts = cluster.Known(found) },
 	}
 }
 

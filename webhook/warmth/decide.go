@@ -1,6 +1,7 @@
 package warmth
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,52 +39,30 @@ func decide(pod *corev1.Pod) (state, map[string]string) {
 }
 
 // progress notes the labels of the images that are on the node.
-func progress(pod *corev1.Pod, images map[string]string) state {
-	missing, failing, pulls := false, false, false
-	for i := range pod.Spec.InitContainers {
-		container := &pod.Spec.InitContainers[i]
-		if !prepull.Owns(container.Name) {
-			continue
-		}
-		pulls = true
-		status := prepull.Status(pod, container.Name)
-		if status != nil && isPulled(status) {
-			images[prepull.ImageLabel(container.Image)] = "true"
-		} else {
-			missing = true
-		}
-		failing = failing || status != nil && keepsFailing(status, pod.Labels[prepull.WarmLabel] == prepull.WarmFailed)
+func progress(pod *corev1.Pod, labels map[string]string) state {
+	images, isWarm := prepull.OnNode(pod)
+	for _, image := range images {
+		labels[prepull.ImageLabel(image)] = "true"
 	}
 	switch {
 	case pod.Spec.NodeName == "":
 		return pending
-	case missing && failing: // also where an earlier container cannot be started: the next ones wait for it
-		return failed
-	case missing, !pulls && pod.Status.Phase != corev1.PodRunning: // nothing to pull: nobody has to spare it once it runs
-		return pulling
-	default:
+	case isWarm:
 		return warm
+	case anyKeepsFailing(pod): // also where an earlier container cannot be started: the next ones wait for it
+		return failed
+	default:
+		return pulling
 	}
 }
 
-// isPulled tells whether a container has ended well, or could not be started: the kubelet gets that far with the image
-// alone. One that was started and ended badly proves as much, but may do so for ever: see keepsFailing.
-func isPulled(status *corev1.ContainerStatus) bool {
-	if ended := status.State.Terminated; ended != nil {
-		return ended.ExitCode == 0 || isStartFailure(ended)
-	}
-	waiting := status.State.Waiting
-	if waiting == nil {
-		return false
-	}
-	// What a container could not be started for stands here until the next try, and how the last one ended beside it.
-	return waiting.Reason == "RunContainerError" ||
-		waiting.Reason == "CrashLoopBackOff" && isStartFailure(status.LastTerminationState.Terminated)
-}
-
-// isStartFailure knows the words of containerd and CRI-O, and that of dockershim.
-func isStartFailure(ended *corev1.ContainerStateTerminated) bool {
-	return ended != nil && (ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun")
+// anyKeepsFailing tells whether one of the pre-pull containers does.
+func anyKeepsFailing(pod *corev1.Pod) bool {
+	before := pod.Labels[prepull.WarmLabel] == prepull.WarmFailed
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		status := prepull.Status(pod, c.Name)
+		return prepull.Owns(c.Name) && status != nil && keepsFailing(status, before)
+	})
 }
 
 // keepsFailing tells that a container has failed and that the kubelet has begun to back off, by up to five minutes: one

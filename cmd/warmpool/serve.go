@@ -186,11 +186,12 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 	seen := lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)
 	evaluators.Seen = seen.Record
 	images := imagesync.New(mgr, evaluators.Current, recorder)
-	warm := warmth.New(mgr, evaluators.Current)
 	audits := auditing.New(mgr, evaluators.Current, recorder, auditing.Options{
 		Webhooks: policy.PlaceholdersConfiguration, PodsWebhook: policy.PodsConfiguration, Configuration: client.ObjectKey{Namespace: o.certs.Namespace, Name: configMapName},
 	})
 	starts := telemetry.New(mgr, evaluators.Current, recorder)
+	warm := warmth.New(mgr, evaluators.Current, starts.Occupancy())
+	starts.Occupancy().OnChange(warm.Changed)
 	evaluators.Changed = []func(){images.Changed, warm.Changed, audits.Changed, starts.Changed}
 	if err := o.keepPlacement(mgr, evaluators); err != nil {
 		return fmt.Errorf("set up: %w", err)

@@ -149,7 +149,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 		LeaseDuration:                 new(leaseDuration),
 		RenewDeadline:                 new(renewDeadline),
 		Cache: live.CacheOptions(o.certs.Namespace, watcher.Current().Placeholders.Namespace, func(d *appsv1.Deployment) bool {
-			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName) || policy.IsAutoscaler(d) ||
+			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName) || cluster.CPAOf(d) != nil ||
 				policy.MayHoldRoom(&d.Spec.Template.Spec) // which audits report
 		}),
 	})
@@ -187,11 +187,12 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 	seen := lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)
 	evaluators.Seen = seen.Record
 	images := imagesync.New(mgr, evaluators.Current, recorder)
-	warm := warmth.New(mgr, evaluators.Current)
 	audits := auditing.New(mgr, evaluators.Current, recorder, auditing.Options{
 		Webhooks: policy.PlaceholdersConfiguration, PodsWebhook: policy.PodsConfiguration, Configuration: client.ObjectKey{Namespace: o.certs.Namespace, Name: configMapName},
 	})
 	starts := telemetry.New(mgr, evaluators.Current, recorder)
+	warm := warmth.New(mgr, evaluators.Current, starts.Occupancy())
+	starts.Occupancy().OnChange(warm.Changed)
 	evaluators.Changed = []func(){images.Changed, warm.Changed, audits.Changed, starts.Changed}
 	if err := o.keepPlacement(mgr, evaluators); err != nil {
 		return fmt.Errorf("set up: %w", err)

@@ -176,7 +176,7 @@ func (r *poolReport) addAutoscaling(shapes []*sizing.Shape, held int) {
 		}
 	}
 	a.OtherNodes = max(a.OtherNodes-held, 0)
-	for _, ratio := range sizing.Ratios(a.OtherNodes, a.CoresPerNode.AsApproximateFloat64()) {
+	for _, ratio := range sizing.Ratios(a.OtherNodes, float64(a.CoresPerNode.MilliValue())/1000) {
 		a.Ratios = append(a.Ratios, ratioReport{Linear: ratio.Linear, Replicas: ratio.Replicas, Meaning: ratio.Why})
 	}
 	r.Autoscaling = a

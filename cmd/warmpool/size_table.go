@@ -172,7 +172,7 @@ func (t *sizeTable) autoscaling(a *autoscalingReport) {
 	t.table(rows)
 	least := "nodesPerReplica 1"
 	if !a.CoresPerNode.IsZero() {
-		least += " or coresPerReplica " + fmt.Sprintf("%g", a.CoresPerNode.AsApproximateFloat64())
+		least += " or coresPerReplica " + fmt.Sprintf("%g", float64(a.CoresPerNode.MilliValue())/1000)
 	}
 	t.wrapped("  ", "With "+least+" or less each placeholder's node calls for the next one, up to max.")
 }

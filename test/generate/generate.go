@@ -143,7 +143,7 @@ func (r Rand) WorkspacePod() *corev1.Pod {
 		pod.Labels["warmpool.sh/pool"] = pick(r, append(poolNames, "nowhere"))
 	}
 	if r.chance(40) {
-		pod.Labels["workspace.jupyter.org/template-name"], pod.Labels["workspace.jupyter.org/template-namespace"] = pick(r, poolNames), "shared"
+		pod.Labels["workspace.jupyter.org/template-name"], pod.Labels["workspace.jupyter.org/template-namespace"] = pick(r, poolNames), pick(r, []string{"shared", "shared", "team"})
 	}
 	pod.Spec = r.PodSpec()
 	if r.chance(60) {

@@ -59,7 +59,7 @@ func (r Rand) prePull(pool *config.Pool) {
 
 func (r Rand) imageNames(workspaces *config.Workspaces) {
 	if r.chance(50) {
-		workspaces.ImageRegistry = "registry.example"
+		workspaces.ImageRegistry = new("registry.example")
 	}
 	if r.chance(50) {
 		workspaces.ImageAliases = map[string]string{"uv": "other.example/uv:2"}

@@ -28,7 +28,7 @@ func TestTemplatesComeLaterThenWarmpoolIsRestarted(t *testing.T) {
 	c, err := newCluster(t.Context(), plane, false)
 	require.NoError(t, err)
 	// A registry is set here: names without a slash are complete with it.
-	require.NoError(t, c.configure(t.Context(), &config.WarmPoolConfiguration{Workspaces: config.Workspaces{ImageRegistry: "registry.example/team"}, Pools: simplePools("late")}))
+	require.NoError(t, c.configure(t.Context(), &config.WarmPoolConfiguration{Workspaces: config.Workspaces{ImageRegistry: new("registry.example/team")}, Pools: simplePools("late")}))
 	c.apply(t, manifest("late", first))
 	assert.Empty(t, c.deployment(t, "late").Annotations)
 

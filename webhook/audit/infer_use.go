@@ -19,7 +19,7 @@ func templatesOf(pool *config.Pool, g *guess, cfg *config.WarmPoolConfiguration,
 	var byImage, byAccelerator []config.TemplateRef
 	for _, t := range facts.Templates.All() {
 		ref := config.TemplateRef{Namespace: t.Namespace, Name: t.Name}
-		image, _ := prepull.Resolve(t.DefaultImage, &cfg.Workspaces)
+		image := prepull.Resolve(t.DefaultImage, &cfg.Workspaces).Image
 		if image != "" && slices.Contains(pulled, image) {
 			byImage = append(byImage, ref)
 		}

@@ -41,7 +41,10 @@ const (
 //	placeholders     the namespace of the placeholders
 //	exemptions       lines: RULE NAMESPACE [NAME]
 //	gpu.accelerators lines of the same kind for those of the pool's nodes
+//	default          the Workspace controller's default namespace of templates; empty: not known
+//	unlisted         NAMESPACE/NAME … of templates that exist and that no pool lists, though some pool lists one of that name
 //	cpu.templates    NAMESPACE/NAME …
+//	cpu.names        NAME … of those by which a pod is found whose template no pool lists
 //	cpu.rules        the rules that are not off and may have something to fill in
 //	cpu.key          the node label's KEY
 //	cpu.values       its VALUE …
@@ -62,7 +65,11 @@ func parameters(e *policy.Evaluator) (map[string]string, error) {
 		}
 		globs = append(globs, pool.Config.Accelerators...)
 		w.pool(pool, e.Filling(pool))
+		w.words(pool.Config.Name+".names", e.Pools().StandIn(pool)...)
 	}
+	w.words("default", e.Config().Workspaces.DefaultTemplateNamespace)
+	w.words("unlisted", e.Pools().Unlisted()...)
+	w.atMost(maxTemplates, len(e.Pools().Unlisted()), "unlisted", "templates that no pool lists")
 	w.words("plain", plain...)
 	w.words("accelerated", accelerated...)
 	w.atMost(maxPools, len(pools), "pools", "pools")

@@ -79,7 +79,7 @@ func TestLoadFull(t *testing.T) {
 			Sizing: config.Sizing{Mode: "Exclusive"},
 		},
 	)
-	want.Workspaces.ImageAliases = map[string]string{}
+	want.Workspaces.ImageRegistry, want.Workspaces.ImageAliases = new(""), map[string]string{}
 	want.Rules = map[string]config.Action{"placeholder-priority": "Deny"}
 	want.Exemptions = []config.Exemption{{
 		Rules: []string{"placeholder-replicas"}, Namespace: "overprovisioning", Name: "canary",

@@ -81,10 +81,14 @@ type Placeholders struct {
 type Workspaces struct {
 	// Selector matches the labels of Workspace pods. Default: workspace.jupyter.org/workspace-name exists.
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// ImageRegistry is the prefix that the Workspace controller gives to image names without a slash.
-	ImageRegistry string `json:"imageRegistry,omitempty"`
+	// ImageRegistry is the Workspace controller's --application-images-registry: its prefix for image names without a slash.
+	// Empty: it has none. Without this setting such names are not known.
+	ImageRegistry *string `json:"imageRegistry,omitempty"`
 	// ImageAliases are the short image names of the Workspace controller.
 	ImageAliases map[string]string `json:"imageAliases,omitempty"`
+	// DefaultTemplateNamespace is the Workspace controller's --default-template-namespace, where it looks for a template that the
+	// Workspace's own namespace does not have. Its pods are labelled with the Workspace's namespace all the same.
+	DefaultTemplateNamespace string `json:"defaultTemplateNamespace,omitempty"`
 	// OnConflict is Warn (default) or Deny: what happens to a Workspace pod that excludes its own pool.
 	OnConflict Action `json:"onConflict,omitempty"`
 }

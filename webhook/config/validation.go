@@ -112,6 +112,9 @@ func (v *validator) workspaces(p *field.Path, w Workspaces) {
 			v.required(aliases.Key(alias), "write the image that the Workspace controller takes for this name, or remove the entry")
 		}
 	}
+	if w.DefaultTemplateNamespace != "" {
+		v.syntax(p.Child("defaultTemplateNamespace"), w.DefaultTemplateNamespace, dnsLabel)
+	}
 	enum(v, p.Child("onConflict"), w.OnConflict, Warn, Deny)
 }
 

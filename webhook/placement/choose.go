@@ -12,10 +12,11 @@ import (
 	"warmpool.sh/webhook/config"
 )
 
-// Labels by which the Workspace controller says which template a pod comes from.
+// TemplateNamespaceLabel and templateNameLabel are the labels by which the Workspace controller says which template a pod
+// comes from.
 const (
 	templateNameLabel      = "workspace.jupyter.org/template-name"
-	templateNamespaceLabel = "workspace.jupyter.org/template-namespace"
+	TemplateNamespaceLabel = "workspace.jupyter.org/template-namespace"
 )
 
 // TemplateLabels are the labels of a Workspace's pod that tell its template, beside others.
@@ -24,7 +25,7 @@ func TemplateLabels(others map[string]string, namespace, name string) map[string
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[templateNamespaceLabel], labels[templateNameLabel] = namespace, name
+	labels[TemplateNamespaceLabel], labels[templateNameLabel] = namespace, name
 	return labels
 }
 
@@ -38,10 +39,12 @@ type Choice struct {
 	Several []*Pool
 	// Problem says why there is no pool, or what was asked for and not followed; empty when all is well.
 	Problem string
+	// ByTemplate tells that the Problem is the pod's template, not its pool label.
+	ByTemplate bool
 }
 
 // ForPod chooses the pool of a Workspace pod: among the pools that offer exactly the accelerators it asks for, the one
-// that its label names, else the one that lists its template, else the first.
+// that its label names, else the one that lists its template (see byTemplate), else the first.
 func (p *Pools) ForPod(labels map[string]string, spec *corev1.PodSpec) Choice {
 	choice := Choice{Accelerators: p.Accelerators(spec)}
 	candidates := p.offering(choice.Accelerators)
@@ -58,11 +61,12 @@ func (p *Pools) ForPod(labels map[string]string, spec *corev1.PodSpec) Choice {
 		return choice
 	}
 	choice.Pool = candidates[0]
-	for _, c := range candidates {
-		if c.listsTemplate(labels[templateNamespaceLabel], labels[templateNameLabel]) {
-			choice.Pool = c
-			break
-		}
+	pool, problem := p.byTemplate(candidates, config.TemplateRef{Namespace: labels[TemplateNamespaceLabel], Name: labels[templateNameLabel]})
+	if pool != nil {
+		choice.Pool = pool
+	}
+	if choice.Problem == "" {
+		choice.Problem, choice.ByTemplate = problem, problem != ""
 	}
 	return choice
 }
@@ -93,13 +97,6 @@ func offering(accelerators []string) string {
 		return "is without accelerators"
 	}
 	return "offers " + strings.Join(accelerators, " and ")
-}
-
-func (p *Pool) listsTemplate(namespace, name string) bool {
-	if name == "" {
-		return false
-	}
-	return slices.ContainsFunc(p.Config.Templates, func(t config.TemplateRef) bool { return t.Name == name && t.Namespace == namespace })
 }
 
 // ForPlaceholder chooses the pool of a placeholder Deployment: the one that its label names, whatever else it says;

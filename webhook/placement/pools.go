@@ -18,6 +18,7 @@ type Pools struct {
 	list             []*Pool
 	byName           map[string]*Pool
 	acceleratorGlobs []string
+	templates        templates
 }
 
 // Pool is one warm pool.
@@ -44,7 +45,10 @@ type Pool struct {
 
 // Compile joins the configuration with what the Snapshot knows of each pool, and with what its nodes show.
 func Compile(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, seen Seen) *Pools {
-	pools := &Pools{byName: make(map[string]*Pool, len(cfg.Pools))}
+	pools := &Pools{
+		byName:    make(map[string]*Pool, len(cfg.Pools)),
+		templates: templates{facts: facts.Templates, shared: cfg.Workspaces.DefaultTemplateNamespace},
+	}
 	for _, v := range vendors {
 		pools.acceleratorGlobs = append(pools.acceleratorGlobs, v.globs...)
 	}

@@ -1,15 +1,13 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/distribution/reference"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/placement"
 )
 
@@ -36,22 +34,6 @@ type scaleTarget struct {
 	placeholder *Object
 }
 
-// autoscalerContainer is the index of the container that runs CPA, by its image or its flags; -1: none.
-func autoscalerContainer(spec *corev1.PodSpec) int {
-	return slices.IndexFunc(spec.Containers, func(c corev1.Container) bool {
-		if named, err := reference.ParseNormalizedNamed(c.Image); err == nil && strings.HasSuffix(named.Name(), "/cluster-proportional-autoscaler") {
-			return true
-		}
-		flags := flagsOf(&c, "")
-		_, configMap := flags["configmap"]
-		_, target := flags["target"]
-		return configMap && target
-	})
-}
-
-// IsAutoscaler tells the Deployments that run a Cluster Proportional Autoscaler (CPA), of placeholders or of others.
-func IsAutoscaler(d *appsv1.Deployment) bool { return autoscalerContainer(&d.Spec.Template.Spec) >= 0 }
-
 // findAutoscalers are the CPAs that concern placeholders, in the order of their keys. Clusters run others, such as the
 // one of their DNS: those are nobody's business here.
 func (a *Audit) findAutoscalers() []*autoscaler {
@@ -61,11 +43,11 @@ func (a *Audit) findAutoscalers() []*autoscaler {
 	}
 	var found []*autoscaler
 	for _, d := range a.facts.Deployments.All() {
-		i := autoscalerContainer(&d.Spec.Template.Spec)
-		if i < 0 {
+		cpa := cluster.CPAOf(d)
+		if cpa == nil {
 			continue
 		}
-		s := newAutoscaler(d, i)
+		s := newAutoscaler(d, cpa)
 		for t := range s.targets {
 			if s.targets[t].kind != "deployment" {
 				continue
@@ -84,17 +66,15 @@ func (a *Audit) findAutoscalers() []*autoscaler {
 	return found
 }
 
-func newAutoscaler(d *appsv1.Deployment, container int) *autoscaler {
-	c := &d.Spec.Template.Spec.Containers[container]
-	s := &autoscaler{Deployment: d, args: templateSpecPath.Child("containers").Index(container), flags: flagsOf(c, d.Namespace)}
+func newAutoscaler(d *appsv1.Deployment, cpa *cluster.CPA) *autoscaler {
+	c := &d.Spec.Template.Spec.Containers[cpa.Container]
+	s := &autoscaler{
+		Deployment: d, args: templateSpecPath.Child("containers").Index(cpa.Container), flags: cpa.Flags, namespace: cpa.Namespace,
+	}
 	if len(c.Args) > 0 || len(c.Command) == 0 {
 		s.args = s.args.Child("args")
 	} else {
 		s.args = s.args.Child("command")
-	}
-	s.namespace = s.flags["namespace"]
-	if s.namespace == "" {
-		s.namespace = envOf(c, d.Namespace)["MY_POD_NAMESPACE"]
 	}
 	if s.flags["target"] != "" {
 		// Nobody has a hundred; what comes after them counts as one that is no target.
@@ -149,51 +129,3 @@ func (s *autoscaler) String() string { return "CPA " + s.Namespace + "/" + s.Nam
 
 // paused tells that no CPA runs.
 func (s *autoscaler) paused() bool { return s.Spec.Replicas != nil && *s.Spec.Replicas == 0 }
-
-// valueFlags are those that may have their value in the next argument.
-var valueFlags = []string{
-	"configmap", "default-params", "kubeconfig", "log-backtrace-at", "log-dir", "max-sync-failures", "namespace",
-	"nodelabels", "poll-period-seconds", "stderrthreshold", "target", "v", "vmodule",
-}
-
-// flagsOf are the last values of a container's flags, read as CPA reads them.
-func flagsOf(c *corev1.Container, namespace string) map[string]string {
-	env, flags := envOf(c, namespace), map[string]string{}
-	arguments := slices.Concat(c.Command, c.Args)
-	for i := 0; i < len(arguments) && arguments[i] != "--"; i++ {
-		text, isFlag := strings.CutPrefix(arguments[i], "--")
-		if !isFlag {
-			continue
-		}
-		name, value, given := strings.Cut(text, "=")
-		name = strings.ReplaceAll(name, "_", "-")
-		if !given && slices.Contains(valueFlags, name) && i+1 < len(arguments) {
-			i++
-			value = arguments[i]
-		}
-		flags[name] = variable.ReplaceAllStringFunc(value, func(reference string) string {
-			if value, known := env[reference[2:len(reference)-1]]; known {
-				return value
-			}
-			return reference
-		})
-	}
-	return flags
-}
-
-// variable is how arguments refer to the environment.
-var variable = regexp.MustCompile(`\$\([A-Za-z_][A-Za-z0-9_.-]*\)`)
-
-// envOf are the variables whose values the Deployment tells.
-func envOf(c *corev1.Container, namespace string) map[string]string {
-	env := map[string]string{}
-	for _, v := range c.Env {
-		switch {
-		case v.ValueFrom == nil:
-			env[v.Name] = v.Value
-		case v.ValueFrom.FieldRef != nil && v.ValueFrom.FieldRef.FieldPath == "metadata.namespace":
-			env[v.Name] = namespace
-		}
-	}
-	return env
-}

@@ -143,8 +143,7 @@ func imageFindings(o *Object) []Finding {
 	var findings []Finding
 	for _, s := range sources {
 		if s.Problem != "" {
-			findings = append(findings, invalid(o.specPath("initContainers"), s.Template.String(), s.Problem).withKey(s.Problem).
-				withFix("Mend the WorkspaceTemplate or the configuration; until then the placeholder keeps the last image.").atMostWarn())
+			findings = append(findings, unknownImage(o, s))
 		}
 	}
 	images := prepull.Images(sources, prepull.RecordOf(o.Deployment.Annotations), prepull.Pulled(o.Spec.InitContainers))
@@ -157,6 +156,16 @@ func imageFindings(o *Object) []Finding {
 		}
 	}
 	return findings
+}
+
+// unknownImage is the finding about an image that cannot be pre-pulled as things are.
+func unknownImage(o *Object, s prepull.Source) Finding {
+	path := o.specPath("initContainers")
+	if s.ByController {
+		return notVerified(path, s.Problem).withKey(s.Problem).withFix("Correct the image name or the Workspace controller's flag; until then the placeholder keeps the last image.")
+	}
+	return invalid(path, s.Template.String(), s.Problem).withKey(s.Problem).atMostWarn().
+		withFix("Mend the WorkspaceTemplate or the configuration; until then the placeholder keeps the last image.")
 }
 
 func wrongImage(o *Object, c prepull.Change) Finding {

@@ -13,11 +13,12 @@ import (
 
 // Applies to: the pods of placeholder Deployments.
 // Requires: that none waits for what does not come: a node, an image, a command that can be started.
-// Why: the Deployment only says that replicas are missing. A pod that waits at the NodePool's limit, or for a node that is
-// on its way, is as it should be, and is told as such; so is one that has waited for less than a new node takes.
+// Why: the Deployment only says that replicas are missing. A pod that waits for a node that is on its way, or at the limit of
+// a NodePool whose nodes Workspaces have, is as it should be and reported as such; so is one that has waited for less than
+// a new node takes.
 var placeholderStuck = &Rule{
 	ID:        "placeholder-stuck",
-	Summary:   "No pod of it is stuck: without a node (taint, affinity, size), without its image, or at a pre-pull command that fails. Waiting at a NodePool's limit is normal.",
+	Summary:   "No pod of it is stuck: without a node (taint, affinity, size), without its image, or at a pre-pull command that fails. Waiting at a NodePool's limit is normal where Workspaces have its nodes.",
 	Fix:       "Look at the pod: kubectl describe says what it waits for.",
 	Subject:   PlaceholderDeployment,
 	Action:    config.Audit,
@@ -131,12 +132,12 @@ func whyNotStarted(status *corev1.ContainerStatus) (s stuck, found bool) {
 	}
 }
 
-// commandFailed is a pod whose node is warm: what cannot be started was pulled.
+// commandFailed is a pod whose image is on its node: what cannot be started was pulled.
 func commandFailed(status *corev1.ContainerStatus, reason, message string) stuck {
 	return stuck{
 		what:     fmt.Sprintf("hold a node with the image %s present, but the command of %s failed", status.Image, status.Name),
 		detail:   said(reason, message),
-		fix:      fmt.Sprintf("Give %s a command that the image has and that ends with 0; it need not be a shell. The node stays warm meanwhile: delete nothing.", status.Name),
+		fix:      fmt.Sprintf("Give %s a command that the image has and that ends with 0; it need not be a shell. The image stays on the node meanwhile: delete nothing.", status.Name),
 		severity: SeverityWarning,
 	}
 }

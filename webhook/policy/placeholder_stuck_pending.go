@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +43,10 @@ func (a *Audit) whyUnscheduled(o *Object, pod *corev1.Pod, c *corev1.PodConditio
 		case event.Reason == "Nominated" || event.Reason == "TriggeredScaleUp":
 			return stuck{what: "wait for a node that is on its way", detail: detail, fix: "Wait for the node.", severity: SeverityInfo}
 		case atLimit(event.Note):
-			return stuck{what: "wait at the limit of the NodePool, which is normal: Workspaces have its nodes", detail: detail, fix: "Raise the limit if the pool should be larger.", severity: SeverityInfo}
+			s := a.whoHasNodes(o)
+			s.what, s.detail = "wait at the limit of the NodePool"+s.what, detail
+			s.fix = cmp.Or(s.fix, "Raise the limit if the pool should be larger.")
+			return s
 		default:
 			return stuck{what: "get no node, says the autoscaler", detail: detail}
 		}
@@ -57,7 +62,9 @@ func (a *Audit) whyUnscheduled(o *Object, pod *corev1.Pod, c *corev1.PodConditio
 		switch {
 		case i >= full:
 		case o.Pool != nil && (o.Pool.Static || o.Pool.Config.Autoscaler == config.NoAutoscaler):
-			s.what, s.fix, s.severity = "wait for one of the pool's nodes, whose number is fixed, which is normal: Workspaces have them", "Add nodes if the pool should be larger.", SeverityInfo
+			s = a.whoHasNodes(o)
+			s.what, s.detail = "wait for one of the pool's nodes, whose number is fixed"+s.what, detail
+			s.fix = cmp.Or(s.fix, "Add nodes if the pool should be larger.")
 		case !a.facts.Events.Known():
 			s.severity = SeverityWarning
 			s.detail += fmt.Sprintf(" (it may be at the NodePool's limit: Events: %s)", a.facts.Events.Reason())
@@ -65,6 +72,29 @@ func (a *Audit) whyUnscheduled(o *Object, pod *corev1.Pod, c *corev1.PodConditio
 		return s
 	}
 	return stuck{what: "are Pending", detail: detail}
+}
+
+// whoHasNodes ends the sentence about pods that wait while their pool cannot grow. That is normal only where Workspaces are on
+// the pool's nodes; without any the placeholders alone are too many, and nothing changes by itself.
+func (a *Audit) whoHasNodes(o *Object) stuck {
+	if o.Pool == nil || !a.facts.Nodes.Known() {
+		return stuck{severity: SeverityInfo}
+	}
+	taken := slices.ContainsFunc(a.workspaces, func(w *Object) bool {
+		node := a.facts.Nodes.Get(w.Pod.Spec.NodeName)
+		return node != nil && o.Pool.HasNode(node)
+	})
+	switch nodes := len(a.nodes(o.Pool)); {
+	case taken:
+		return stuck{what: ", which is normal: Workspaces have its nodes", severity: SeverityInfo}
+	case nodes == 0 && !a.live(): // files need not have the nodes
+		return stuck{severity: SeverityInfo}
+	default:
+		return stuck{
+			what: fmt.Sprintf(", and no Workspace is on its nodes (%d)", nodes), severity: SeverityWarning,
+			fix: "Ask for fewer placeholders, or let the pool have more nodes (see nodepool-limits).",
+		}
+	}
 }
 
 // mayStillGetNode says why it is no fault yet that a pod has no node; empty when it is one. Files may have lost since when

@@ -79,26 +79,6 @@ func deploymentOfReplicaSet(name string) string {
 
 // warm tells that a pod holds its node and that the images to pre-pull are there.
 func warm(pod *corev1.Pod) bool {
-	if pod.Status.Phase == corev1.PodRunning {
-		return true // all init containers are done
-	}
-	waiting := 0
-	for i := range pod.Spec.InitContainers {
-		if prepull.Owns(pod.Spec.InitContainers[i].Name) {
-			waiting++
-		}
-	}
-	pulls := waiting > 0
-	for i := range pod.Status.InitContainerStatuses {
-		if status := &pod.Status.InitContainerStatuses[i]; prepull.Owns(status.Name) && wasStarted(status) {
-			waiting--
-		}
-	}
-	return pulls && waiting <= 0 && pod.Spec.NodeName != ""
-}
-
-// wasStarted tells that a container ended, or could not be started for its command: its image is on the node.
-func wasStarted(status *corev1.ContainerStatus) bool {
-	return status.State.Terminated != nil || status.LastTerminationState.Terminated != nil ||
-		status.State.Waiting != nil && status.State.Waiting.Reason == "RunContainerError"
+	_, warm := prepull.OnNode(pod)
+	return warm
 }

@@ -24,12 +24,12 @@ var templateImageTag = &Rule{
 	around: func(a *Audit) []Finding {
 		return a.ofTemplates(func(template *cluster.WorkspaceTemplate) (f Finding, found bool) {
 			path := field.NewPath("spec", "defaultImage")
-			image, problem := prepull.Resolve(template.DefaultImage, &a.config.Workspaces)
-			if problem != "" {
-				return notVerified(path, fmt.Sprintf("%.100q %s", template.DefaultImage, problem)), true
+			image := prepull.Resolve(template.DefaultImage, &a.config.Workspaces)
+			if image.Problem != "" {
+				return notVerified(path, fmt.Sprintf("%.100q %s", template.DefaultImage, image.Problem)), true
 			}
-			tag, mutable := mutableTag(image)
-			return invalid(path, template.DefaultImage, fmt.Sprintf("tag %s of %s can move: warm nodes may hold an older image than the one a Workspace gets", tag, image)), mutable
+			tag, mutable := mutableTag(image.Image)
+			return invalid(path, template.DefaultImage, fmt.Sprintf("tag %s of %s can move: warm nodes may hold an older image than the one a Workspace gets", tag, image.Image)), mutable
 		})
 	},
 }

@@ -36,7 +36,7 @@ func checkTemplatePool(a *Audit) []Finding {
 	}
 	path := field.NewPath("spec", "defaultImage")
 	for _, template := range a.facts.Templates.All() {
-		image, _ := prepull.Resolve(template.DefaultImage, &a.config.Workspaces)
+		image := prepull.Resolve(template.DefaultImage, &a.config.Workspaces).Image
 		if !listed[config.TemplateRef{Namespace: template.Namespace, Name: template.Name}] && !pulled[image] {
 			f := invalid(path, template.DefaultImage, "no pool lists the template, and no other template's image is the same: it is pulled when a Workspace starts")
 			findings = append(findings, f.about("WorkspaceTemplate", template.Namespace, template.Name, ""))

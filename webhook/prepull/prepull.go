@@ -5,9 +5,6 @@ package prepull
 import (
 	"fmt"
 	"slices"
-	"strings"
-
-	"github.com/distribution/reference"
 
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
@@ -20,6 +17,8 @@ type Source struct {
 	Image string
 	// Problem says why Image is empty, as a clause that names the template.
 	Problem string
+	// ByController tells that the Problem is the Workspace controller's; see Resolution.
+	ByController bool
 }
 
 // Sources are the images of a pool's templates in the order of the configuration: each template's default image and,
@@ -48,35 +47,11 @@ func Sources(pool *config.Pool, workspaces *config.Workspaces, templates cluster
 }
 
 func source(ref config.TemplateRef, field, image string, workspaces *config.Workspaces) Source {
-	resolved, problem := Resolve(image, workspaces)
-	if problem != "" {
-		problem = fmt.Sprintf("%s %.100q of WorkspaceTemplate %s %s", field, image, ref, problem)
+	r := Resolve(image, workspaces)
+	if r.Problem != "" {
+		r.Problem = fmt.Sprintf("%s %.100q of WorkspaceTemplate %s %s", field, image, ref, r.Problem)
 	}
-	return Source{Template: ref, Image: resolved, Problem: problem}
-}
-
-// Resolve completes an image name as the Workspace controller does: short names by imageAliases, names without a slash by
-// imageRegistry, with the tag latest where they have neither tag nor digest. Where that cannot be done, problem says why,
-// as the end of a sentence about the name.
-func Resolve(image string, workspaces *config.Workspaces) (resolved, problem string) {
-	if alias, ok := workspaces.ImageAliases[image]; ok {
-		image = alias
-	}
-	switch {
-	case image == "":
-		return "", "is empty: name an image, for warmpool cannot know the Workspace controller's own"
-	case !strings.Contains(image, "/") && workspaces.ImageRegistry == "":
-		return "", "is a bare name: set workspaces.imageRegistry or imageAliases"
-	case !strings.Contains(image, "/"):
-		if !strings.ContainsAny(image, ":@") {
-			image += ":latest"
-		}
-		image = strings.TrimSuffix(workspaces.ImageRegistry, "/") + "/" + image
-	}
-	if _, err := reference.ParseNormalizedNamed(image); err != nil {
-		return "", fmt.Sprintf("is no image reference: %v", err)
-	}
-	return image, ""
+	return Source{Template: ref, Image: r.Image, Problem: r.Problem, ByController: r.ByController}
 }
 
 // Images are the distinct images to pull, in the order of the containers: those of the sources, and for each source that

@@ -15,29 +15,38 @@ const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef012345678
 
 func TestResolve(t *testing.T) {
 	aliases := map[string]string{"uv": "other.example/jupyter-uv:2", "short": "nb:3", "team/nb": "other.example/nb:4", "bad": "A B"}
+	const none = "none" // is set, and empty
 	tests := []struct {
 		name, image, registry string
 		want, problem         string
+		byController          bool
 	}{
 		{name: "complete", image: "reg.example/nb:1", registry: "r.example", want: "reg.example/nb:1"},
 		{name: "complete, without a registry", image: "reg.example/nb:1", want: "reg.example/nb:1"},
 		{name: "complete, no tag: as it is", image: "reg.example/nb", registry: "r.example", want: "reg.example/nb"},
 		{name: "digest", image: "reg.example/x/nb@" + digest, want: "reg.example/x/nb@" + digest},
 		{name: "tag and digest", image: "reg.example/x/nb:1@" + digest, want: "reg.example/x/nb:1@" + digest},
-		{name: "port", image: "host:5000/nb", registry: "r.example", want: "host:5000/nb"},
+		{name: "port, without a registry", image: "host:5000/nb", want: "host:5000/nb"},
+		{name: "port, registry said to be none", image: "host:5000/nb", registry: none, want: "host:5000/nb"},
+		{name: "port", image: "host:5000/nb", registry: "r.example", problem: `becomes "r.example/host:5000/nb" in the Workspace controller, which is no image reference: it takes a registry with a port`, byController: true},
+		{name: "port behind a slash", image: "nb/x:5000", registry: "r.example", want: "nb/x:5000"},
+		{name: "bare, registry said to be none", image: "nb:1", registry: none, want: "nb:1"},
+		{name: "bare, no tag, registry said to be none", image: "nb", registry: none, want: "nb"},
+		{name: "alias of a bare name, registry said to be none", image: "short", registry: none, want: "nb:3"},
+		{name: "bare, empty tag", image: "nb:", registry: "r.example", problem: "is no image reference: "},
 		{name: "port and tag", image: "host:5000/nb:1", want: "host:5000/nb:1"},
 		{name: "Docker Hub, said by its slash", image: "jupyter/nb", registry: "r.example", want: "jupyter/nb"},
 		{name: "host in upper case", image: "Reg.Example/nb:1", want: "Reg.Example/nb:1"},
 
 		{name: "bare", image: "nb:1", registry: "r.example/x", want: "r.example/x/nb:1"},
-		{name: "bare, registry with a slash at its end", image: "nb:1", registry: "r.example/x/", want: "r.example/x/nb:1"},
+		{name: "bare, registry with a slash at its end", image: "nb:1", registry: "r.example/x/", problem: `becomes "r.example/x//nb:1" in the Workspace controller, which is no image reference: correct its --application-images-registry`, byController: true},
 		{name: "bare, registry with a port", image: "nb", registry: "r.example:5000", want: "r.example:5000/nb:latest"},
 		{name: "bare, no tag", image: "nb", registry: "r.example", want: "r.example/nb:latest"},
 		{name: "bare, digest", image: "nb@" + digest, registry: "r.example", want: "r.example/nb@" + digest},
 		{name: "bare, tag and digest", image: "nb:1@" + digest, registry: "r.example", want: "r.example/nb:1@" + digest},
 		{name: "bare, without a registry", image: "nb:1", problem: "is a bare name: set workspaces.imageRegistry or imageAliases"},
 		{name: "bare, in upper case", image: "NB:1", registry: "r.example", problem: "is no image reference: "},
-		{name: "bare, registry that is none", image: "nb:1", registry: "http://r.example", problem: "is no image reference: "},
+		{name: "bare, registry that is none", image: "nb:1", registry: "http://r.example", problem: `becomes "http://r.example/nb:1" in the Workspace controller`, byController: true},
 
 		{name: "alias", image: "uv", registry: "r.example", want: "other.example/jupyter-uv:2"},
 		{name: "alias, without a registry", image: "uv", want: "other.example/jupyter-uv:2"},
@@ -58,13 +67,22 @@ func TestResolve(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, problem := prepull.Resolve(test.image, &config.Workspaces{ImageRegistry: test.registry, ImageAliases: aliases})
-			assert.Equal(t, test.want, got)
+			workspaces := &config.Workspaces{ImageAliases: aliases}
+			switch test.registry {
+			case "": // not set
+			case none:
+				workspaces.ImageRegistry = new("")
+			default:
+				workspaces.ImageRegistry = &test.registry
+			}
+			got := prepull.Resolve(test.image, workspaces)
+			assert.Equal(t, test.want, got.Image)
+			assert.Equal(t, test.byController, got.ByController)
 			if test.problem == "" {
-				assert.Empty(t, problem)
+				assert.Empty(t, got.Problem)
 			} else {
-				assert.True(t, strings.HasPrefix(problem, test.problem), problem)
-				assert.Less(t, len(problem), 200)
+				assert.True(t, strings.HasPrefix(got.Problem, test.problem), got.Problem)
+				assert.Less(t, len(got.Problem), 300)
 			}
 		})
 	}

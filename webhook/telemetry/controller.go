@@ -44,6 +44,7 @@ type Controller struct {
 	config  *rest.Config
 	scheme  *runtime.Scheme
 	history *history
+	nodes   *Occupancy
 	watch   func(context.Context, labels.Selector) error // watchPods
 	began   time.Time                                    // of Start, in whole seconds as the API server's times are
 
@@ -58,11 +59,14 @@ var _ manager.LeaderElectionRunnable = (*Controller)(nil)
 func New(mgr ctrl.Manager, source func() *policy.Evaluator, events Teller) *Controller {
 	c := &Controller{
 		log: mgr.GetLogger().WithName("telemetry"), source: source, events: events, config: mgr.GetConfig(), scheme: mgr.GetScheme(),
-		Signal: wake.New(), history: newHistory(), told: map[types.UID]bool{},
+		Signal: wake.New(), history: newHistory(), nodes: newOccupancy(), told: map[types.UID]bool{},
 	}
 	c.watch = c.watchPods
 	return c
 }
+
+// Occupancy tells which nodes have Workspaces while the Controller runs.
+func (c *Controller) Occupancy() *Occupancy { return c.nodes }
 
 // NeedLeaderElection says yes: each start is counted once.
 func (c *Controller) NeedLeaderElection() bool { return true }
@@ -115,14 +119,21 @@ func (c *Controller) watchPods(ctx context.Context, selector labels.Selector) er
 		return fmt.Errorf("watch Workspace pods: %w", err)
 	}
 	queue := workqueue.NewTypedDelayingQueue[types.NamespacedName]()
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+	c.nodes.reset()
+	handled, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc:    func(obj any, _ bool) { c.seen(obj, queue) },
 		UpdateFunc: func(_, obj any) { c.seen(obj, queue) },
 		DeleteFunc: c.gone,
-	}); err != nil {
+	})
+	if err != nil {
 		return fmt.Errorf("watch Workspace pods: %w", err)
 	}
 	go c.work(ctx, pods, queue)
+	go func() {
+		if toolscache.WaitForCacheSync(ctx.Done(), handled.HasSynced) {
+			c.nodes.complete()
+		}
+	}()
 	defer queue.ShutDown()
 	return pods.Start(ctx)
 }
@@ -133,6 +144,7 @@ func (c *Controller) seen(obj any, queue workqueue.TypedDelayingInterface[types.
 	if !ok {
 		return
 	}
+	c.nodes.see(pod)
 	at, ok := begun(pod)
 	if !ok {
 		return
@@ -153,6 +165,7 @@ func (c *Controller) gone(obj any) {
 		obj = missed.Obj
 	}
 	if pod, ok := obj.(*corev1.Pod); ok {
+		c.nodes.drop(pod.UID)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.told, pod.UID)
@@ -204,13 +217,13 @@ func strip(obj any) (any, error) {
 		TypeMeta: pod.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			CreationTimestamp: pod.CreationTimestamp, Labels: pod.Labels,
+			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, Labels: pod.Labels,
 		},
 		Spec: corev1.PodSpec{
 			NodeName: pod.Spec.NodeName, NodeSelector: pod.Spec.NodeSelector,
 			InitContainers: stripContainers(pod.Spec.InitContainers), Containers: stripContainers(pod.Spec.Containers),
 		},
-		Status: corev1.PodStatus{Conditions: pod.Status.Conditions, ContainerStatuses: pod.Status.ContainerStatuses},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, ContainerStatuses: pod.Status.ContainerStatuses},
 	}
 	if pod.Spec.Affinity != nil {
 		stripped.Spec.Affinity = &corev1.Affinity{NodeAffinity: pod.Spec.Affinity.NodeAffinity}

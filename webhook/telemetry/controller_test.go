@@ -47,7 +47,7 @@ func inBubble(t *testing.T, test func(*rig), placeholderPods ...*corev1.Pod) {
 		r := &rig{t: t, queue: workqueue.NewTypedDelayingQueue[types.NamespacedName]()}
 		r.controller = &Controller{
 			log: logr.Discard(), source: func() *policy.Evaluator { return e }, events: r,
-			Signal: wake.New(), history: newHistory(), told: map[types.UID]bool{},
+			Signal: wake.New(), history: newHistory(), nodes: newOccupancy(), told: map[types.UID]bool{},
 		}
 		r.controller.history.observe(e.Facts().PlaceholderPods, at(-60))
 		go r.controller.work(t.Context(), r, r.queue)
@@ -211,7 +211,7 @@ func TestTheSelectorChanges(t *testing.T) {
 			}
 			return all
 		}
-		c := &Controller{log: logr.Discard(), source: func() *policy.Evaluator { return e }, Signal: wake.New(), history: newHistory()}
+		c := &Controller{log: logr.Discard(), source: func() *policy.Evaluator { return e }, Signal: wake.New(), history: newHistory(), nodes: newOccupancy()}
 		c.watch = func(ctx context.Context, selector labels.Selector) error {
 			watches <- "begin " + selector.String()
 			<-ctx.Done()

@@ -22,7 +22,7 @@ import (
 // workers bounds the writes that are under way at once.
 const workers = 8
 
-// Controller labels placeholder pods by how far their pre-pull is. It works on the leader only, and on the pods of the
+// Controller labels placeholder pods by how far their pre-pull is, and sets the cost of deleting them. It works on the leader only, and on the pods of the
 // placeholders' namespace alone, for the Snapshot has no others.
 type Controller struct {
 	wake.Signal
@@ -30,6 +30,8 @@ type Controller struct {
 	source func() *policy.Evaluator
 	writer client.Writer
 	now    func() time.Time
+	// occupants tells which nodes have Workspaces.
+	occupants Occupants
 
 	mu     sync.Mutex
 	writes map[types.NamespacedName]written
@@ -40,9 +42,9 @@ type Controller struct {
 var _ reconcile.Reconciler = (*Controller)(nil)
 
 // New makes a Controller that goes by the Evaluator that source gives; nil while there is none.
-func New(mgr ctrl.Manager, source func() *policy.Evaluator) *Controller {
+func New(mgr ctrl.Manager, source func() *policy.Evaluator, occupants Occupants) *Controller {
 	return &Controller{
-		log: mgr.GetLogger().WithName("warmth"), source: source, writer: mgr.GetClient(),
+		log: mgr.GetLogger().WithName("warmth"), source: source, writer: mgr.GetClient(), occupants: occupants,
 		now: time.Now, Signal: wake.New(), writes: map[types.NamespacedName]written{},
 	}
 }
@@ -66,15 +68,17 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// feed queues the pods whose labels are not as they should be, whenever something that matters for them has changed.
+// feed queues the pods whose labels or costs are not as they should be, whenever something that matters for them has changed.
 func (c *Controller) feed(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	var last *policy.Evaluator
+	var lastVersion uint64
 	for {
-		if e := c.source(); e != nil && (last == nil || matters(last, e)) {
+		version := c.occupants.Version()
+		if e := c.source(); e != nil && (last == nil || version != lastVersion || matters(last, e)) {
 			for _, key := range c.scan(e) {
 				queue.Add(reconcile.Request{NamespacedName: key})
 			}
-			last = e
+			last, lastVersion = e, version
 		}
 		select {
 		case <-ctx.Done():
@@ -103,9 +107,9 @@ func (c *Controller) scan(e *policy.Evaluator) []types.NamespacedName {
 		if !ok || policy.Ended(pod) {
 			continue
 		}
-		at, wanted := decide(pod)
+		at, what := c.changeOf(pod)
 		found[pool][at]++
-		if len(difference(pod.Labels, wanted)) > 0 {
+		if !what.isEmpty() {
 			keys = append(keys, client.ObjectKeyFromObject(pod))
 		}
 	}
@@ -121,7 +125,7 @@ func (c *Controller) scan(e *policy.Evaluator) []types.NamespacedName {
 	return keys
 }
 
-// Reconcile gives one pod the labels that it is to have.
+// Reconcile gives one pod the labels and the cost that it is to have.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	e := c.source()
 	if e == nil {
@@ -131,15 +135,14 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if pod == nil || policy.Ended(pod) || !isLabelled(e, pod) {
 		return reconcile.Result{}, nil
 	}
-	if after := c.lastWrite(request.NamespacedName).behind(pod, c.now()); after > 0 {
-		return reconcile.Result{RequeueAfter: after}, nil
-	}
-	at, wanted := decide(pod)
-	changes := difference(pod.Labels, wanted)
-	if len(changes) == 0 {
+	at, what := c.changeOf(pod)
+	if what.isEmpty() {
 		return reconcile.Result{}, nil
 	}
-	w, err := c.write(ctx, pod, changes)
+	if after := c.lastWrite(request.NamespacedName).wait(pod, what, c.now()); after > 0 {
+		return reconcile.Result{RequeueAfter: after}, nil
+	}
+	w, err := c.write(ctx, pod, what)
 	switch {
 	case gone(err):
 		return reconcile.Result{}, nil

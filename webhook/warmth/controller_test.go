@@ -59,7 +59,7 @@ func newRig(t testing.TB, pods ...*corev1.Pod) *rig {
 		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "cpu-warm-6d5f", Controller: new(true)}}
 		r.put(pod)
 	}
-	r.controller = &Controller{log: logr.Discard(), source: r.evaluator, writer: r, now: func() time.Time { return r.now }, writes: map[types.NamespacedName]written{}}
+	r.controller = &Controller{log: logr.Discard(), source: r.evaluator, writer: r, now: func() time.Time { return r.now }, writes: map[types.NamespacedName]written{}, occupants: occupied(nil)}
 	return r
 }
 
@@ -106,8 +106,9 @@ func (r *rig) Patch(_ context.Context, object client.Object, patch client.Patch,
 	}
 	var body struct {
 		Metadata struct {
-			UID    types.UID
-			Labels map[string]*string
+			UID         types.UID
+			Labels      map[string]*string
+			Annotations map[string]*string
 		}
 	}
 	require.NoError(r.t, json.Unmarshal(data, &body))
@@ -121,6 +122,14 @@ func (r *rig) Patch(_ context.Context, object client.Object, patch client.Patch,
 		}
 		if delete(pod.Labels, key); value != nil {
 			pod.Labels[key] = *value
+		}
+	}
+	for key, value := range body.Metadata.Annotations {
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		if delete(pod.Annotations, key); value != nil {
+			pod.Annotations[key] = *value
 		}
 	}
 	r.put(pod)

@@ -148,52 +148,36 @@ func (r *Reading) custom(ctx context.Context, kind schema.GroupKind, name string
 	return object, nil
 }
 
-// scaler is a Deployment that runs a Cluster Proportional Autoscaler, and where it reads its parameters.
+// scaler is a Deployment that runs a Cluster Proportional Autoscaler, and where it reads its parameters; without a
+// name where no flag tells.
 type scaler struct {
 	namespace string
 	configMap client.ObjectKey
 }
 
-// scalersOf are the Deployments whose arguments name a target and a ConfigMap.
+// scalersOf are the Deployments that run a CPA.
 func scalersOf(deployments cluster.Facts[appsv1.Deployment]) []scaler {
 	var found []scaler
 	for _, d := range deployments.All() {
-		for i := range d.Spec.Template.Spec.Containers {
-			c := &d.Spec.Template.Spec.Containers[i]
-			words := slices.Concat(c.Command, c.Args)
-			configMap, isScaler := argument(words, "configmap")
-			if _, hasTarget := argument(words, "target"); !isScaler || !hasTarget || configMap == "" {
-				continue
-			}
-			namespace, ok := argument(words, "namespace")
-			if !ok || strings.Contains(namespace, "$(") {
-				namespace = d.Namespace // as the downward API says, as a rule
-			}
-			found = append(found, scaler{d.Namespace, client.ObjectKey{Namespace: namespace, Name: configMap}})
-		}
-	}
-	return found
-}
-
-// argument finds --name=value or --name value; one dash will do.
-func argument(words []string, name string) (string, bool) {
-	for i, word := range words {
-		flag, value, joined := strings.Cut(word, "=")
-		if strings.TrimLeft(flag, "-") != name || !strings.HasPrefix(flag, "-") {
+		cpa := cluster.CPAOf(d)
+		if cpa == nil {
 			continue
 		}
-		if !joined && i+1 < len(words) {
-			value = words[i+1]
+		namespace := cpa.Namespace
+		if namespace == "" || strings.Contains(namespace, "$(") {
+			namespace = d.Namespace // as the downward API says, as a rule
 		}
-		return value, true
+		found = append(found, scaler{d.Namespace, client.ObjectKey{Namespace: namespace, Name: cpa.Flags["configmap"]}})
 	}
-	return "", false
+	return found
 }
 
 func configMapsOf(scalers []scaler) []client.ObjectKey {
 	keys := map[client.ObjectKey]bool{}
 	for _, s := range scalers {
-		keys[s.configMap] = true
+		if s.configMap.Name != "" {
+			keys[s.configMap] = true
+		}
 	}
 	return slices.SortedFunc(maps.Keys(keys), func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
 }

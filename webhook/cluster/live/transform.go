@@ -191,6 +191,7 @@ func stripPod(obj any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences, DeletionTimestamp: pod.DeletionTimestamp,
+			Annotations: deletionCost(pod),
 		},
 		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, InitContainerStatuses: pod.Status.InitContainerStatuses},
@@ -213,6 +214,14 @@ func stripPod(obj any) (any, error) {
 	}
 	*pod = kept
 	return pod, nil
+}
+
+// deletionCost is what scaling down goes by; of the annotations no other is read.
+func deletionCost(pod *corev1.Pod) map[string]string {
+	if cost, ok := pod.Annotations[corev1.PodDeletionCost]; ok {
+		return map[string]string{corev1.PodDeletionCost: cost}
+	}
+	return nil
 }
 
 // stripAuditedPod drops what audits do not look at and what may be secret: thousands of pods are held at once.

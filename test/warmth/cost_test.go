@@ -1,0 +1,51 @@
+package warmth_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The controller-manager scales down the placeholder that has its node for itself, be it the oldest, and each time.
+func TestScaleDownTakesTheLonely(t *testing.T) {
+	c := shared
+	const count = 3
+	for try := range 10 {
+		t.Run(fmt.Sprint(try), func(t *testing.T) {
+			pods := c.scale(t, count)
+			lonely := pods[try%count]
+			for _, pod := range pods {
+				if pod != lonely {
+					c.workspace(t, "beside-"+pod.Spec.NodeName, pod.Spec.NodeName, "100m")
+				}
+			}
+			for _, pod := range pods {
+				c.says(t, pod, pulled)
+			}
+			for _, pod := range pods {
+				want := "200"
+				if pod == lonely {
+					want = "100"
+				}
+				eventually(t, "the cost of "+pod.Name, func() string {
+					var now corev1.Pod
+					require.NoError(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), &now))
+					if got := now.Annotations[corev1.PodDeletionCost]; got != want {
+						return fmt.Sprintf("%s costs %q; wanted: %q", pod.Name, got, want)
+					}
+					return ""
+				})
+			}
+			_, _, err := c.Kubectl(t.Context(), "", "scale", fmt.Sprintf("--replicas=%d", count-1), "-n", placeholders, "deployment/spaces-placeholder-cpu")
+			require.NoError(t, err)
+			c.settled(t, count-1)
+			for _, pod := range pods {
+				assert.Equal(t, pod != lonely, c.exists(t, pod), pod.Name)
+			}
+		})
+	}
+}

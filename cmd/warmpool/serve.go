@@ -149,7 +149,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 		LeaseDuration:                 new(leaseDuration),
 		RenewDeadline:                 new(renewDeadline),
 		Cache: live.CacheOptions(o.certs.Namespace, watcher.Current().Placeholders.Namespace, func(d *appsv1.Deployment) bool {
-			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName) || policy.IsAutoscaler(d)
+			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName) || policy.IsAutoscaler(d) || policy.IsServer(d)
 		}),
 	})
 	if err != nil {

@@ -61,6 +61,10 @@ type Around struct {
 	MutatingWebhooks   Facts[admissionregistrationv1.MutatingWebhookConfiguration]
 	ValidatingWebhooks Facts[admissionregistrationv1.ValidatingWebhookConfiguration]
 
+	// Services and Certificates are those that warmpool's webhook configurations refer to; from files all.
+	Services     Facts[corev1.Service]
+	Certificates Facts[Certificate]
+
 	// NodeClasses are those that NodePools refer to, by NodeClassRef.Key.
 	NodeClasses Facts[NodeClass]
 	// PodTemplates are those that CapacityBuffers refer to.

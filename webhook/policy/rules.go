@@ -25,6 +25,7 @@ var table = []*Rule{
 	placeholderReplicas,
 	placeholderZones,
 	placeholderNamespace,
+	placeholderElsewhere,
 	placeholderBudget,
 	placeholderStuck,
 
@@ -58,10 +59,13 @@ var table = []*Rule{
 	templatePool,
 	templateImageTag,
 	templateIdleShutdown,
+	poolPlaceholder,
 	warmCount,
 	nodeTaints,
 	nodeDiskPressure,
 	webhookScope,
+	webhookTarget,
+	webhookNodes,
 	clusterAutoscalerCutoff,
 }
 

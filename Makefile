@@ -67,6 +67,8 @@ lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) -C test/tools mod tidy -diff
 	$(GO) -C test/monitoring mod tidy -diff
 	$(GO) -C test/browser mod tidy -diff
+	$(GO) -C test/kustomize mod tidy -diff
+	$(GO) -C test/kustomize mod tidy -modfile=go-kubectl-1.32.mod -diff
 	$(GO) -C test/plot mod tidy -diff
 	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 

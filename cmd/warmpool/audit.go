@@ -23,6 +23,7 @@ import (
 type auditOptions struct {
 	surroundings
 	files      []string
+	stdinName  string
 	output     string
 	failOn     string
 	pools      []string
@@ -55,7 +56,7 @@ Exit codes: 0, nothing at or above --fail-on; 1, findings; 2, something could no
   warmpool audit
 
   # Manifests before they are applied, as a rendered kustomization
-  kubectl kustomize . | warmpool audit -f -
+  kubectl kustomize . | warmpool audit -f - --stdin-name kustomization.yaml
 
   # A page with a picture of each pool
   warmpool audit -o html >audit.html
@@ -68,6 +69,7 @@ Exit codes: 0, nothing at or above --fail-on; 1, findings; 2, something could no
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&o.files, "filename", "f", nil, "File, folder or - (standard input) to audit instead of a live cluster; may be repeated")
+	flags.StringVar(&o.stdinName, "stdin-name", "", "With -f -: the file that findings in standard input are reported in, such as the kustomization.yaml that was rendered")
 	flags.StringVar(&o.configFile, "config", "", "File with the WarmPoolConfiguration (default: the one that the cluster holds, else pools are inferred)")
 	flags.StringVarP(&o.output, "output", "o", "table", "Output format: "+strings.Join(audit.Formats(), ", "))
 	flags.StringVar(&o.failOn, "fail-on", severities[0], "Exit with 1 for findings of this severity or worse: error, warning or none")
@@ -155,6 +157,9 @@ func (o *auditOptions) subject() string {
 func (o *auditOptions) check() error {
 	if len(o.files) > 0 && (*o.kube.KubeConfig != "" || *o.kube.Context != "") {
 		return errors.New("give -f or --kubeconfig/--context, not both")
+	}
+	if o.stdinName != "" && !slices.Contains(o.files, "-") {
+		return errors.New("--stdin-name: standard input is not read; give -f - too")
 	}
 	return cmp.Or(
 		known("output", []string{o.output}, audit.Formats()),

@@ -57,13 +57,14 @@ func (o *auditOptions) readManifests(cmd *cobra.Command) (*audited, error) {
 	}
 	found := &audited{facts: facts, broken: broken}
 	if o.output != "json" && o.output != "yaml" { // these print no places, which take a second parser
-		found.place = placesOf(objects)
+		found.place = placesOf(objects, o.stdinName)
 	}
 	return found, o.configure(found, func() ([]byte, error) { return configIn(objects) })
 }
 
-// placesOf finds the places of objects by what rules call them.
-func placesOf(objects []manifest.Object) func(policy.Ref, string) audit.Place {
+// placesOf finds the places of objects by what rules call them. stdinName, where given, is the file that stands for standard
+// input: lines of what was rendered into it are none of that file, so that there is no line.
+func placesOf(objects []manifest.Object, stdinName string) func(policy.Ref, string) audit.Place {
 	byRef := map[policy.Ref]manifest.Object{}
 	for _, object := range objects {
 		ref := policy.Ref{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
@@ -75,6 +76,9 @@ func placesOf(objects []manifest.Object) func(policy.Ref, string) audit.Place {
 		object, ok := byRef[ref]
 		if !ok {
 			return audit.Place{}
+		}
+		if stdinName != "" && object.File == manifest.StandardInput {
+			return audit.Place{File: stdinName}
 		}
 		return audit.Place{File: object.File, Line: object.Line(field)}
 	}

@@ -150,7 +150,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 		RenewDeadline:                 new(renewDeadline),
 		Cache: live.CacheOptions(o.certs.Namespace, watcher.Current().Placeholders.Namespace, func(d *appsv1.Deployment) bool {
 			return policy.LooksLikePlaceholder(d, watcher.Current().Placeholders.PriorityClassName) || cluster.CPAOf(d) != nil ||
-				policy.MayHoldRoom(&d.Spec.Template.Spec) // which audits report
+				policy.IsServer(d) || policy.MayHoldRoom(&d.Spec.Template.Spec) // which audits report
 		}),
 	})
 	if err != nil {

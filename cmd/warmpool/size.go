@@ -125,10 +125,10 @@ func reportSizes(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, poo
 	if err != nil {
 		return nil, err
 	}
-	held := heldNodes(evaluator, facts)
+	held, scalings := heldNodes(evaluator, facts), evaluator.Scalings()
 	report := &sizeReport{namespace: cfg.Placeholders.Namespace}
 	for _, pool := range pools {
-		report.Pools = append(report.Pools, reportPool(evaluator, pool, sizes.Pool(pool.Name), held[pool.Name]))
+		report.Pools = append(report.Pools, reportPool(evaluator, pool, sizes.Pool(pool.Name), held[pool.Name], scalings[pool.Name]))
 	}
 	return report, nil
 }

@@ -65,6 +65,16 @@ type autoscalingReport struct {
 	OtherNodes   int               `json:"otherNodes"`
 	CoresPerNode resource.Quantity `json:"coresPerNode"`
 	Ratios       []ratioReport     `json:"ratios"`
+	// Configured are the CPAs that scale the pool's placeholders.
+	Configured []scalingReport `json:"configured,omitempty"`
+}
+
+// scalingReport is a CPA as it is configured; Problem says why its parameters are not known. A ladder has neither.
+type scalingReport struct {
+	Name     string         `json:"name"`
+	Linear   *sizing.Linear `json:"linear,omitempty"`
+	Replicas int            `json:"replicas,omitempty"`
+	Problem  string         `json:"problem,omitempty"`
 }
 
 // ratioReport is one suggestion; Replicas is where the number of placeholders settles.
@@ -75,7 +85,7 @@ type ratioReport struct {
 }
 
 // reportPool sizes a pool of which placeholders hold so many nodes.
-func reportPool(evaluator *policy.Evaluator, pool *config.Pool, sizes *sizing.PoolSizes, held int) *poolReport {
+func reportPool(evaluator *policy.Evaluator, pool *config.Pool, sizes *sizing.PoolSizes, held int, scalings []policy.Scaling) *poolReport {
 	report := &poolReport{Name: pool.Name, Mode: pool.Sizing.Mode, Problems: append([]string{}, sizes.Problems...)}
 	if len(sizes.Shapes) == 0 {
 		report.Missing = sizes.Unknown
@@ -93,7 +103,7 @@ func reportPool(evaluator *policy.Evaluator, pool *config.Pool, sizes *sizing.Po
 	}
 	report.addTemplates(evaluator, pool)
 	report.Placeholders = sizing.Plans(sizes.Shapes, report.Templates, acceleratorsOf(evaluator, pool))
-	report.addAutoscaling(sizes.Shapes, held)
+	report.addAutoscaling(sizes.Shapes, held, scalings)
 	return report
 }
 
@@ -165,7 +175,7 @@ func acceleratorsOf(evaluator *policy.Evaluator, pool *config.Pool) func(corev1.
 	return func(name corev1.ResourceName) bool { return offers([]string{string(name)}) }
 }
 
-func (r *poolReport) addAutoscaling(shapes []*sizing.Shape, held int) {
+func (r *poolReport) addAutoscaling(shapes []*sizing.Shape, held int, scalings []policy.Scaling) {
 	a := &autoscalingReport{Ratios: []ratioReport{}}
 	for _, shape := range shapes {
 		if shape.Source == sizing.FromNodes {
@@ -178,6 +188,13 @@ func (r *poolReport) addAutoscaling(shapes []*sizing.Shape, held int) {
 	a.OtherNodes = max(a.OtherNodes-held, 0)
 	for _, ratio := range sizing.Ratios(a.OtherNodes, float64(a.CoresPerNode.MilliValue())/1000) {
 		a.Ratios = append(a.Ratios, ratioReport{Linear: ratio.Linear, Replicas: ratio.Replicas, Meaning: ratio.Why})
+	}
+	for _, s := range scalings {
+		row := scalingReport{Name: s.Name, Linear: s.Linear, Problem: s.Problem}
+		if s.Linear != nil {
+			row.Replicas, _ = s.Linear.FixedPoint(a.OtherNodes, a.CoresPerNode.AsApproximateFloat64())
+		}
+		a.Configured = append(a.Configured, row)
 	}
 	r.Autoscaling = a
 }

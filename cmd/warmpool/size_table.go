@@ -162,12 +162,15 @@ func (t *sizeTable) autoscaling(a *autoscalingReport) {
 	t.line("")
 	t.line(fmt.Sprintf("CPA, with %s that no placeholder holds", counted(a.OtherNodes, "node")))
 	rows := [][]string{{"  RATIO", "SETTLES AT", "MEANING"}}
-	for _, r := range a.Ratios {
-		ratio := fmt.Sprintf("  nodesPerReplica %g", r.Linear.NodesPerReplica)
-		if r.Linear.CoresPerReplica > 0 {
-			ratio = fmt.Sprintf("  coresPerReplica %g", r.Linear.CoresPerReplica)
+	for _, c := range a.Configured {
+		ratio, settles := "  not linear", ""
+		if c.Linear != nil {
+			ratio, settles = "  "+ratioText(c.Linear), counted(c.Replicas, "placeholder")
 		}
-		rows = append(rows, []string{ratio, counted(r.Replicas, "placeholder"), r.Meaning})
+		rows = append(rows, []string{ratio, settles, strings.TrimSuffix("configured, "+c.Name+": "+c.Problem, ": ")})
+	}
+	for _, r := range a.Ratios {
+		rows = append(rows, []string{"  " + ratioText(&r.Linear), counted(r.Replicas, "placeholder"), r.Meaning})
 	}
 	t.table(rows)
 	least := "nodesPerReplica 1"
@@ -175,6 +178,17 @@ func (t *sizeTable) autoscaling(a *autoscalingReport) {
 		least += " or coresPerReplica " + fmt.Sprintf("%g", float64(a.CoresPerNode.MilliValue())/1000)
 	}
 	t.wrapped("  ", "With "+least+" or less each placeholder's node calls for the next one, up to max.")
+}
+
+func ratioText(l *sizing.Linear) string {
+	var parts []string
+	if l.NodesPerReplica > 0 {
+		parts = append(parts, fmt.Sprintf("nodesPerReplica %g", l.NodesPerReplica))
+	}
+	if l.CoresPerReplica > 0 {
+		parts = append(parts, fmt.Sprintf("coresPerReplica %g", l.CoresPerReplica))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (t *sizeTable) problems(p *poolReport) {

@@ -29,11 +29,10 @@ import (
 const monitoringGroup = "monitoring.coreos.com"
 
 // kustomizations are the folders to render, by what they are: overlays, variants, and the embedded overlay with each of
-// the components and with all of them.
+// the components and with all of them. They are of a copy of manifests, beside which there is nothing else.
 func kustomizations(t *testing.T) map[string]string {
 	t.Helper()
-	root, err := install.Root()
-	require.NoError(t, err)
+	root := copied(t)
 	found := map[string]string{}
 	for _, kind := range []string{"overlays", "variants"} {
 		for _, name := range folders(t, filepath.Join(root, "manifests", kind)) {
@@ -45,8 +44,37 @@ func kustomizations(t *testing.T) map[string]string {
 		found["components/"+name] = withComponents(t, root, name)
 	}
 	found["components"] = withComponents(t, root, components...)
+	for _, overlay := range folders(t, filepath.Join(root, "manifests", "overlays")) {
+		found["variants/namespaces of "+overlay] = inOtherNamespaces(t, root, overlay)
+	}
 	require.GreaterOrEqual(t, len(found), 3)
 	return found
+}
+
+// copied is a folder that holds a copy of manifests alone.
+func copied(t *testing.T) string {
+	t.Helper()
+	root, err := install.Root()
+	require.NoError(t, err)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "manifests"), os.DirFS(filepath.Join(root, "manifests"))))
+	return dir
+}
+
+// inOtherNamespaces is the variant of that name on another overlay and with the components that name namespaces.
+func inOtherNamespaces(t *testing.T, root, overlay string) string {
+	t.Helper()
+	variants := filepath.Join(root, "manifests", "variants")
+	dir := filepath.Join(variants, "namespaces-of-"+overlay)
+	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join(variants, "namespaces"))))
+	file := filepath.Join(dir, "kustomization.yaml")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	changed := strings.ReplaceAll(string(text), "overlays/embedded", "overlays/"+overlay) +
+		"components: [../../components/monitoring, ../../components/networkpolicy]\n"
+	require.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
+	return dir
 }
 
 func folders(t *testing.T, dir string) []string {
@@ -136,12 +164,17 @@ func TestRendered(t *testing.T) {
 func TestVariants(t *testing.T) {
 	all := kustomizations(t)
 	for name, words := range map[string]struct{ has, lacks []string }{
-		"variants/node-label":    {[]string{"example.com/pool"}, []string{"karpenter.sh/nodepool", "do-not-disrupt"}},
-		"variants/namespaces":    {[]string{"platform-warmpool", "platform-placeholders"}, []string{"warmpool-system", "namespace: overprovisioning", "=overprovisioning"}},
-		"overlays/cel":           {[]string{"MutatingAdmissionPolicy", "--placement=cel"}, []string{"warmpool-pods,", "mutate-pods"}},
-		"variants/static-policy": {[]string{"MutatingAdmissionPolicyBinding", "--placement=none"}, []string{"mutate-pods", "--placement=cel"}},
-		"variants/without-cpa":   {[]string{"replicas: 2"}, []string{"cpa", "proportional"}},
-		"components/without-cpa": {[]string{"replicas: 2"}, []string{"cpa", "proportional"}},
+		"variants/node-label": {[]string{"example.com/pool"}, []string{"karpenter.sh/nodepool", "do-not-disrupt"}},
+		"variants/namespaces": {[]string{"platform-warmpool", "platform-placeholders"}, []string{"warmpool-system", "namespace: overprovisioning", "=overprovisioning"}},
+		"variants/namespaces of cert-manager": {
+			[]string{"warmpool-webhook.platform-warmpool.svc.cluster.local", "inject-ca-from: platform-warmpool/warmpool-webhook"},
+			[]string{"warmpool-system", "namespace: overprovisioning"},
+		},
+		"variants/namespaces of cel": {[]string{"MutatingAdmissionPolicy"}, []string{"warmpool-system", "namespace: overprovisioning"}},
+		"overlays/cel":               {[]string{"MutatingAdmissionPolicy", "--placement=cel"}, []string{"warmpool-pods,", "mutate-pods"}},
+		"variants/static-policy":     {[]string{"MutatingAdmissionPolicyBinding", "--placement=none"}, []string{"mutate-pods", "--placement=cel"}},
+		"variants/without-cpa":       {[]string{"replicas: 2"}, []string{"cpa", "proportional"}},
+		"components/without-cpa":     {[]string{"replicas: 2"}, []string{"cpa", "proportional"}},
 	} {
 		_, rendered := render(t, all[name])
 		var text bytes.Buffer

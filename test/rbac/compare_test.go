@@ -55,7 +55,7 @@ func TestWhatIsGrantedAndNotUsedIsSaid(t *testing.T) {
 			require.NoError(t, err)
 			assert.Contains(t, all, lease, overlay)
 			assert.Contains(t, all, made, overlay)
-			secret := grant{resource: "secrets", verb: "update", namespace: "warmpool-system", name: "warmpool-ca", role: "Role warmpool-certs of certs/embedded/rbac.yaml"}
+			secret := grant{resource: "secrets", verb: "update", namespace: "warmpool-system", name: "warmpool-ca", role: "Role warmpool-certs of manifests/certs/embedded/rbac.yaml"}
 			assert.Equal(t, secrets, slices.Contains(all, secret), overlay)
 		}
 	})

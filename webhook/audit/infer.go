@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
@@ -25,6 +24,7 @@ func Infer(facts *cluster.Snapshot) (cfg *config.WarmPoolConfiguration, notes []
 	placeholders := placeholdersIn(facts)
 	cfg.Placeholders.Namespace = mostUsed(placeholders, func(d *appsv1.Deployment) string { return d.Namespace })
 	cfg.Placeholders.PriorityClassName = mostUsed(placeholders, func(d *appsv1.Deployment) string { return d.Spec.Template.Spec.PriorityClassName })
+	cfg.Rules = map[string]config.Action{"placeholder-elsewhere": config.Off} // nothing says where they are to be
 	config.SetDefaults(cfg)
 
 	guesses, homeless := guessPools(placeholders, facts)

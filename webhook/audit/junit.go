@@ -13,6 +13,7 @@ type junitSuites struct {
 	Name     string       `xml:"name,attr"`
 	Tests    int          `xml:"tests,attr"`
 	Failures int          `xml:"failures,attr"`
+	Skipped  int          `xml:"skipped,attr"`
 	Suites   []junitSuite `xml:"testsuite"`
 }
 
@@ -20,6 +21,7 @@ type junitSuite struct {
 	Name     string      `xml:"name,attr"`
 	Tests    int         `xml:"tests,attr"`
 	Failures int         `xml:"failures,attr"`
+	Skipped  int         `xml:"skipped,attr"`
 	Cases    []junitCase `xml:"testcase"`
 }
 
@@ -29,6 +31,7 @@ type junitCase struct {
 	File    string        `xml:"file,attr,omitempty"`
 	Line    int           `xml:"line,attr,omitempty"`
 	Failure *junitFailure `xml:"failure"`
+	Skipped *junitSkipped `xml:"skipped"`
 }
 
 type junitFailure struct {
@@ -37,22 +40,28 @@ type junitFailure struct {
 	Text    string `xml:",chardata"`
 }
 
-// printJUnit writes a suite for each rule: a failure for each of its findings, or one test that passed.
+type junitSkipped struct {
+	Message string `xml:"message,attr"`
+}
+
+// printJUnit writes a suite for each rule: a failure for each of its findings, a skipped test for each that could not be
+// verified, or one test that passed.
 func printJUnit(out io.Writer, r *Report) error {
 	report := junitSuites{Name: "warmpool audit"}
 	for _, rule := range r.Rules {
 		suite := junitSuite{Name: rule.ID}
 		for i := range r.Findings {
 			if f := &r.Findings[i]; f.Rule == rule.ID {
-				suite.Cases = append(suite.Cases, failed(f))
+				suite.add(f)
 			}
 		}
-		suite.Failures = len(suite.Cases)
-		if suite.Failures == 0 {
+		if len(suite.Cases) == 0 {
 			suite.Cases = []junitCase{{Name: rule.Summary, Class: rule.ID}}
 		}
 		suite.Tests = len(suite.Cases)
-		report.Tests, report.Failures = report.Tests+suite.Tests, report.Failures+suite.Failures
+		report.Tests += suite.Tests
+		report.Failures += suite.Failures
+		report.Skipped += suite.Skipped
 		report.Suites = append(report.Suites, suite)
 	}
 	if _, err := io.WriteString(out, xml.Header); err != nil {
@@ -65,6 +74,17 @@ func printJUnit(out io.Writer, r *Report) error {
 	}
 	_, err := io.WriteString(out, "\n")
 	return err
+}
+
+func (s *junitSuite) add(f *Finding) {
+	test := failed(f)
+	if f.unverified() {
+		test.Failure, test.Skipped = nil, &junitSkipped{Message: f.Message}
+		s.Skipped++
+	} else {
+		s.Failures++
+	}
+	s.Cases = append(s.Cases, test)
 }
 
 func failed(f *Finding) junitCase {

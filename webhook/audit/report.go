@@ -89,6 +89,9 @@ func New(findings []policy.Finding, objects int, place func(object policy.Ref, f
 	return r
 }
 
+// unverified tells that a fact was missing, and no fault was found.
+func (f *Finding) unverified() bool { return strings.HasPrefix(f.Message, policy.NotVerified) }
+
 // message is the error without its field. That something is "Forbidden" says nothing to a reader.
 func message(err *field.Error) string {
 	if err.Type == field.ErrorTypeForbidden {

@@ -10,15 +10,16 @@ package cel
 
 import (
 	"bytes"
-	_ "embed"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"warmpool.sh/manifests/placement/admissionpolicy"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -27,9 +28,6 @@ const (
 	// shippedNamespace is warmpool's own in placeholders.yaml.
 	shippedNamespace = "warmpool-system"
 )
-
-//go:embed policy.yaml
-var policyYAML []byte
 
 // Placement are the objects that place Workspace pods inside the API server.
 type Placement struct {
@@ -50,7 +48,7 @@ func NewPlacement(e *policy.Evaluator, namespace string) (*Placement, error) {
 		return nil, fmt.Errorf("encode workspaces.selector: %w", err)
 	}
 	const constraints = "  matchConstraints:\n"
-	p := &Placement{policy: bytes.Replace(policyYAML, []byte(constraints), []byte(constraints+"    objectSelector: "+string(selector)+"\n"), 1)}
+	p := &Placement{policy: []byte(strings.Replace(admissionpolicy.YAML, constraints, constraints+"    objectSelector: "+string(selector)+"\n", 1))}
 	if err := yaml.UnmarshalStrict(p.policy, &p.Policy); err != nil {
 		return nil, fmt.Errorf("decode policy.yaml: %w", err)
 	}

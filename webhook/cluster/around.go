@@ -9,6 +9,7 @@ import (
 // Kinds that only an audit looks at.
 var (
 	CapacityBufferGroupKind        = schema.GroupKind{Group: "autoscaling.x-k8s.io", Kind: "CapacityBuffer"}
+	CertificateGroupKind           = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
 	WorkloadPriorityClassGroupKind = schema.GroupKind{Group: "kueue.x-k8s.io", Kind: "WorkloadPriorityClass"}
 )
 
@@ -78,4 +79,18 @@ func WorkloadPriorityClassFrom(content map[string]any) (*WorkloadPriorityClass, 
 		return nil, fmt.Errorf("read WorkloadPriorityClass: %w", err)
 	}
 	return &WorkloadPriorityClass{Name: raw.Metadata.Name}, nil
+}
+
+// Certificate is one of cert-manager's; that it is there is all that is asked.
+type Certificate struct{ Namespace, Name string }
+
+// CertificateFrom reads a Certificate from its JSON content as unstructured maps.
+func CertificateFrom(content map[string]any) (*Certificate, error) {
+	var raw struct {
+		Metadata metadata `json:"metadata"`
+	}
+	if _, err := Decode(content, &raw); err != nil {
+		return nil, fmt.Errorf("read Certificate: %w", err)
+	}
+	return &Certificate{Namespace: raw.Metadata.Namespace, Name: raw.Metadata.Name}, nil
 }

@@ -69,6 +69,9 @@ type Around struct {
 	// Workloads make pods and are neither Deployments nor DaemonSets, by Workload.Key. Only files have them: a live audit
 	// asks for no right to read them, and sees their pods.
 	Workloads Facts[Workload]
+	// Services and Certificates are those that warmpool's webhook configurations refer to; from files all.
+	Services     Facts[corev1.Service]
+	Certificates Facts[Certificate]
 
 	// NodeClasses are those that NodePools refer to, by NodeClassRef.Key.
 	NodeClasses Facts[NodeClass]

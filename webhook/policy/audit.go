@@ -191,6 +191,16 @@ func (a *Audit) live() bool {
 	return false
 }
 
+// absent is the finding about an object that is not there, of a kind of which so many are known. Files that have none of the
+// kind say nothing about it: it may be elsewhere in the cluster.
+func (a *Audit) absent(f Finding, known int) Finding {
+	if !a.live() && known == 0 {
+		f.Error.Detail = "not among these files: " + f.Error.Detail
+		f = f.milder(SeverityInfo)
+	}
+	return f
+}
+
 // unread is the finding of a rule whose facts are not known; none where they are.
 func unread[T any](what string, facts cluster.Facts[T]) []Finding {
 	if facts.Known() {

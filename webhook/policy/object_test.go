@@ -121,6 +121,7 @@ spec:
           requests: {cpu: "2", memory: 8Gi, nvidia.com/gpu: "1"}
           limits: {cpu: "2", memory: 8Gi, nvidia.com/gpu: "1"}
 `))
+	o.Namespace = e.Config().Placeholders.Namespace
 	assert.Empty(t, e.Mutate(o))
 	assert.Empty(t, printFindings(e.Check(o)))
 }

@@ -18,7 +18,7 @@ var placeholderDoNotDisrupt = &Rule{
 	Subject:  PlaceholderDeployment,
 	Fills:    "the annotation",
 	Action:   config.Deny,
-	Severity: SeverityWarning,
+	Severity: SeverityError,
 	check:    checkDoNotDisrupt,
 	mutate: func(o *Object, patch *placement.Patch) {
 		if _, ok := o.Meta.Annotations[doNotDisrupt]; !ok && runByKarpenter(o) {
@@ -45,7 +45,7 @@ func checkDoNotDisrupt(o *Object) []Finding {
 	case !ok:
 		return []Finding{required(path, "without this annotation Karpenter may remove the warm node")}
 	case err == nil && duration > 0:
-		return []Finding{invalid(path, value, fmt.Sprintf("protects the node for %s only, then Karpenter may remove it", value)).atMostWarn()}
+		return []Finding{invalid(path, value, fmt.Sprintf("protects the node for %s only, then Karpenter may remove it", value)).atMostWarn().milder(SeverityWarning)}
 	default:
 		return []Finding{invalid(path, value, "Karpenter ignores this value: only \"true\" or a positive duration counts")}
 	}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,7 +19,7 @@ import (
 var placeholderImage = &Rule{
 	ID:       "placeholder-image",
 	Summary:  "Pre-pulls the images of the pool's WorkspaceTemplates: in one init container for each, which warmpool keeps current, or in another container or an image volume.",
-	Fix:      "Name the image in the WorkspaceTemplate, or opt out with the Deployment's annotation " + prepull.OptOut + `: "false".`,
+	Fix:      "Name the templates' images in the placeholder's manifest, or leave image out there and let warmpool write it; or opt out with the Deployment's annotation " + prepull.OptOut + `: "false".`,
 	Subject:  PlaceholderDeployment,
 	Fills:    "images of pull-workspace-image containers, added and removed with the templates",
 	Action:   config.Warn,
@@ -180,5 +181,16 @@ func wrongImage(o *Object, c prepull.Change) Finding {
 	default:
 		f = invalid(path.Index(c.Index).Child("image"), o.Spec.InitContainers[c.Index].Image, name+" does not pull "+image+", which a template of the pool has")
 	}
+	if ImagesHeld(o.Deployment) == "" { // else checkImage says what to do
+		f = f.withFix(imageFix(c))
+	}
 	return f.withKey(name)
+}
+
+// imageFix is for a manifest: what is wrong in a cluster, warmpool writes itself.
+func imageFix(c prepull.Change) string {
+	if c.Gone {
+		return fmt.Sprintf("Remove %s from the placeholder's manifest, or list the template whose image it pulls in the pool's templates.", c.Container.Name)
+	}
+	return fmt.Sprintf("Name %s in the placeholder's manifest, or leave image out there: warmpool writes it when the manifest is applied. To keep another image, opt out with the Deployment's annotation %s: \"false\".", c.Container.Image, prepull.OptOut)
 }

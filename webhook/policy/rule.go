@@ -34,6 +34,7 @@ const (
 	WebhookConfiguration  Subject = "webhook configuration"
 	WarmPool              Subject = "pool"
 	Workload              Subject = "workload"
+	Server                Subject = "warmpool's Deployment"
 )
 
 // Rule is one thing that must hold, with what to do when it does not.
@@ -158,10 +159,13 @@ func required(path *field.Path, message string) Finding {
 	return Finding{Error: field.Required(path, message)}
 }
 
+// NotVerified begins the message of a finding for which a fact is missing.
+const NotVerified = "not verified: "
+
 // notVerified is the finding of a rule that lacks a fact: said aloud, never a denial.
 func notVerified(path *field.Path, why string) Finding {
 	return Finding{
-		Error: field.Forbidden(path, "not verified: "+why),
+		Error: field.Forbidden(path, NotVerified+why),
 		Fix:   "Check it by hand, or make the missing facts readable.",
 		key:   "not verified",
 	}.atMostWarn().milder(SeverityInfo)

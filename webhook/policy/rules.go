@@ -25,6 +25,7 @@ var table = []*Rule{
 	placeholderReplicas,
 	placeholderZones,
 	placeholderNamespace,
+	placeholderElsewhere,
 	placeholderBudget,
 	placeholderPods,
 	placeholderStuck,
@@ -61,10 +62,13 @@ var table = []*Rule{
 	templatePoolConflict,
 	templateImageTag,
 	templateIdleShutdown,
+	poolPlaceholder,
 	warmCount,
 	nodeTaints,
 	nodeDiskPressure,
 	webhookScope,
+	webhookTarget,
+	webhookNodes,
 	clusterAutoscalerCutoff,
 }
 

@@ -83,6 +83,11 @@ func runCase(t *testing.T, rule *policy.Rule, kind, file string) {
 	if old != nil {
 		findings = e.CheckUpdate(object, old)
 	}
+	for _, f := range findings {
+		if f.Action == config.Deny && rule.Action == config.Deny {
+			assert.Equal(t, policy.SeverityError, f.Severity, "denied, and milder in audits: %v", f.Error)
+		}
+	}
 	findings = append(object.Replaced(), findings...)
 	c.compare(t, kind, file, map[string]string{"want.json": printPatch(t, patch), "want.txt": printFindings(findings)})
 }
@@ -241,6 +246,9 @@ func TestRuleTable(t *testing.T) {
 		assert.FileExists(t, strings.ReplaceAll(rule.ID, "-", "_")+".go")
 		assert.Contains(t, []policy.Severity{policy.SeverityError, policy.SeverityWarning, policy.SeverityInfo}, rule.Severity, rule.ID)
 		assert.Contains(t, []config.Action{config.Deny, config.Warn, config.Audit}, rule.Action, rule.ID)
+		if rule.Action == config.Deny {
+			assert.Equal(t, policy.SeverityError, rule.Severity, "%s: what admission denies, audits call an error", rule.ID)
+		}
 		prefix := map[policy.Subject]string{policy.PlaceholderDeployment: "placeholder-", policy.WorkspacePod: "workspace-"}[rule.Subject]
 		assert.True(t, strings.HasPrefix(rule.ID, prefix), rule.ID)
 	}

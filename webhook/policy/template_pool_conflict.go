@@ -72,7 +72,7 @@ func (a *Audit) templateConflicts(template *cluster.WorkspaceTemplate, listing [
 		part := "default" + strings.ToUpper(x.Field()[:1]) + x.Field()[1:]
 		text, what := "{}", "an empty term matches no node at all"
 		if x.Key != "" {
-			text = requirementsOn(spec, x)
+			text, _ = requirementsOn(spec, x)
 			what = fmt.Sprintf("%s excludes pool %s, which lists the template", text, choice.Pool.Config.Name)
 		}
 		f := invalid(path.Child(part), text, what+": its Workspaces start on cold nodes")

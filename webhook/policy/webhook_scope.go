@@ -84,7 +84,7 @@ func configurationFindings(a *Audit, kind string, byName map[string][]webhook, m
 	installed := false
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		for _, w := range byName[name] {
-			if name != PlaceholdersConfiguration && name != PodsConfiguration && (w.client.Service == nil || w.client.Service.Name != webhookService) {
+			if !ownWebhook(name, w.client) {
 				continue
 			}
 			installed = installed || name != PodsConfiguration

@@ -84,12 +84,15 @@ type Ratio struct {
 // pool's largest type: a placeholder may land there and add as many.
 //
 // At n nodes for each replica, n − 1 other nodes call for one warm node, because the warm node is counted too. So 2 is
-// the least that is safe; with 1 every placeholder calls for the next. Cores are the same with n × the node's cores.
+// the least that is safe; with 1 every placeholder calls for the next. Cores are the same with n × the node's cores. Each has
+// a min of 2, below which nothing is warm while the only placeholder is refilled, and a max, twice where it settles now: without
+// one a wrong ratio has no end.
 func Ratios(otherNodes int, coresPerNode float64) []Ratio {
 	var ratios []Ratio
 	suggest := func(linear Linear, why string) {
-		linear.Min, linear.PreventSinglePointFailure = 1, true
+		linear.Min, linear.PreventSinglePointFailure = 2, true
 		replicas, _ := linear.FixedPoint(otherNodes, coresPerNode)
+		linear.Max = 2 * replicas
 		ratios = append(ratios, Ratio{Linear: linear, Replicas: replicas, Why: why})
 	}
 	for _, n := range []float64{2, 5, 10} {

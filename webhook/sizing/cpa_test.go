@@ -107,12 +107,14 @@ func TestRatiosDoNotRunAway(t *testing.T) {
 		replicas, runaway := r.FixedPoint(20, 47.81)
 		assert.False(t, runaway)
 		assert.Equal(t, replicas, r.Replicas)
+		assert.GreaterOrEqual(t, r.Min, 2, "cpa-bounds warns of less")
+		assert.Greater(t, r.Max, r.Replicas, "cpa-bounds warns of none, and it must not bind now")
 		counts = append(counts, replicas)
 	}
 	assert.Equal(t, []int{20, 5, 3, 20, 5, 3}, counts)
 	assert.Equal(t, "one warm node for every node in use", ratios[0].Why)
 	assert.Equal(t, "one warm node for every 9 nodes in use", ratios[2].Why)
-	assert.Equal(t, sizing.Linear{CoresPerReplica: 96, Min: 1, PreventSinglePointFailure: true}, ratios[3].Linear)
+	assert.Equal(t, sizing.Linear{CoresPerReplica: 96, Min: 2, Max: 40, PreventSinglePointFailure: true}, ratios[3].Linear)
 	assert.Equal(t, "one warm node for every node of 47.81 cores in use", ratios[3].Why)
 	assert.Len(t, sizing.Ratios(0, 0), 3, "without known cores only by nodes")
 }

@@ -59,6 +59,7 @@ func (r *Reading) Around(ctx context.Context, facts *cluster.Snapshot, scope Sco
 		// Nobody asks for them where there is no claim.
 		Volumes: cluster.Known[corev1.PersistentVolume](nil), Claims: cluster.Known[corev1.PersistentVolumeClaim](nil),
 	}
+	r.targets(ctx, &around)
 	r.rights(ctx, &around, here, len(scalers) > 0, scope.WithoutRBAC)
 	around.PodTemplates = get[corev1.PodTemplate](ctx, r, podTemplatesOf(around.CapacityBuffers))
 	if claimed := claimingNamespaces(around.Pods, scope.Workspaces); len(claimed) > 0 {
@@ -110,7 +111,7 @@ func (r *Reading) nodeClasses(ctx context.Context, nodePools cluster.Facts[clust
 	for _, key := range slices.Sorted(maps.Keys(refs)) {
 		ref := refs[key]
 		kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
-		object, err := r.custom(ctx, kind, ref.Name)
+		object, err := r.custom(ctx, kind, client.ObjectKey{Name: ref.Name})
 		switch {
 		case err != nil:
 			return cluster.Unknown[cluster.NodeClass](r.note("get", kind.String()+" "+ref.Name, "", err))
@@ -127,8 +128,8 @@ func (r *Reading) nodeClasses(ctx context.Context, nodePools cluster.Facts[clust
 	return cluster.Known(classes).WithMalformed(malformed)
 }
 
-// custom reads a cluster-scoped object of a kind whose version discovery tells; nil when there is none.
-func (r *Reading) custom(ctx context.Context, kind schema.GroupKind, name string) (*unstructured.Unstructured, error) {
+// custom reads an object of a kind whose version discovery tells; nil when there is none.
+func (r *Reading) custom(ctx context.Context, kind schema.GroupKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	r.progress(kind.String())
 	mapping, err := r.client.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
@@ -139,7 +140,7 @@ func (r *Reading) custom(ctx context.Context, kind schema.GroupKind, name string
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(mapping.GroupVersionKind)
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+	if err := r.client.Get(ctx, key, object); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -179,6 +180,10 @@ func configMapsOf(scalers []scaler) []client.ObjectKey {
 			keys[s.configMap] = true
 		}
 	}
+	return sortedKeys(keys)
+}
+
+func sortedKeys(keys map[client.ObjectKey]bool) []client.ObjectKey {
 	return slices.SortedFunc(maps.Keys(keys), func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
 }
 
@@ -204,7 +209,7 @@ func podTemplatesOf(buffers cluster.Facts[cluster.CapacityBuffer]) []client.Obje
 			names[client.ObjectKey{Namespace: buffer.Namespace, Name: buffer.PodTemplate}] = true
 		}
 	}
-	return slices.SortedFunc(maps.Keys(names), func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
+	return sortedKeys(names)
 }
 
 // claimingNamespaces are those in which pods of Workspaces use claims.

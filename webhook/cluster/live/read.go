@@ -108,5 +108,6 @@ func Read(ctx context.Context, config *rest.Config, candidate func(*appsv1.Deplo
 		return nil, errors.New(strings.Join(r.unreadable, "; "))
 	}
 	facts.ResourceQuotas = r.quotas(ctx)
+	facts.ConfigMaps = get[corev1.ConfigMap](ctx, r, configMapsOf(scalersOf(facts.Deployments))) // what cannot be read is not known
 	return facts, nil
 }

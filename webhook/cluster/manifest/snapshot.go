@@ -97,6 +97,7 @@ func kindsOf(s *cluster.Snapshot) map[schema.GroupKind]reading {
 
 		{Kind: "Pod"}:                                            into(&s.Pods, Typed[corev1.Pod], nil),
 		{Kind: "PodTemplate"}:                                    into(&s.PodTemplates, Typed[corev1.PodTemplate], nil),
+		{Kind: "Service"}:                                        into(&s.Services, Typed[corev1.Service], nil),
 		{Kind: "ConfigMap"}:                                      into(&s.ConfigMaps, Typed[corev1.ConfigMap], nil),
 		{Kind: "PersistentVolume"}:                               into(&s.Volumes, Typed[corev1.PersistentVolume], nil),
 		{Kind: "PersistentVolumeClaim"}:                          into(&s.Claims, Typed[corev1.PersistentVolumeClaim], nil),
@@ -109,6 +110,7 @@ func kindsOf(s *cluster.Snapshot) map[schema.GroupKind]reading {
 		webhooks("MutatingWebhookConfiguration"):                 into(&s.MutatingWebhooks, Typed[admissionregistrationv1.MutatingWebhookConfiguration], nil),
 		webhooks("ValidatingWebhookConfiguration"):               into(&s.ValidatingWebhooks, Typed[admissionregistrationv1.ValidatingWebhookConfiguration], nil),
 		cluster.CapacityBufferGroupKind:                          into(&s.CapacityBuffers, custom(cluster.CapacityBufferFrom), nil),
+		cluster.CertificateGroupKind:                             into(&s.Certificates, custom(cluster.CertificateFrom), nil),
 		cluster.WorkloadPriorityClassGroupKind:                   into(&s.WorkloadPriorityClasses, custom(cluster.WorkloadPriorityClassFrom), nil),
 	}
 	workloads := workloads(&s.Workloads)

@@ -17,7 +17,8 @@ import (
 
 const (
 	stdinPath = "-"
-	stdinName = "standard input"
+	// StandardInput is the File of objects that were read there.
+	StandardInput = "standard input"
 	// maxBytes bounds one file; etcd takes objects of 1.5 MiB.
 	maxBytes = 10 << 20
 )
@@ -123,7 +124,7 @@ func tooLarge(file string) error {
 
 func display(file string) string {
 	if file == stdinPath {
-		return stdinName
+		return StandardInput
 	}
 	return file
 }

@@ -1,0 +1,91 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/placement"
+)
+
+// Applies to: the Deployment that runs warmpool serve.
+// Requires: node selection, or a taint that it does not tolerate, that keeps its pods off the nodes of every pool.
+// Why: there a pod of warmpool holds a node that Karpenter would remove and takes room that Workspaces are promised; and
+// warmpool goes down with nodes whose placeholders nobody can then change.
+var webhookNodes = &Rule{
+	ID:        "webhook-nodes",
+	Summary:   "warmpool's own pods cannot start on the nodes of a pool.",
+	Fix:       "Exclude the pool in the required node affinity of warmpool's Deployment (manifests/base/warmpool/deployment.yaml).",
+	Subject:   Server,
+	Action:    config.Audit,
+	Severity:  SeverityWarning,
+	AuditOnly: true,
+	around:    checkWebhookNodes,
+}
+
+// IsServer tells the Deployments that run warmpool serve.
+func IsServer(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		image, _, _ := strings.Cut(path.Base(c.Image), "@")
+		image, _, _ = strings.Cut(image, ":")
+		return (image == "warmpool" || c.Name == "warmpool") && slices.Contains(slices.Concat(c.Command, c.Args), "serve")
+	})
+}
+
+func checkWebhookNodes(a *Audit) []Finding {
+	findings := unread("Deployments", a.facts.Deployments)
+	for _, d := range a.facts.Deployments.All() {
+		if !IsServer(d) {
+			continue
+		}
+		for _, pool := range a.pools.All() {
+			if !mayStart(&d.Spec.Template.Spec, pool) {
+				continue
+			}
+			key, values := pool.Requirement.Key, strings.Join(pool.Requirement.Values, ", ")
+			f := required(templateSpecPath.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
+				fmt.Sprintf("nothing keeps warmpool's pods off the nodes of pool %s (%s In [%s])", pool.Config.Name, key, values)).
+				withFix(fmt.Sprintf("Add to each of the nodeSelectorTerms: {key: %s, operator: NotIn, values: [%s]}.", key, values))
+			findings = append(findings, f.about("Deployment", d.Namespace, d.Name, pool.Config.Name))
+		}
+	}
+	return findings
+}
+
+// mayStart tells whether a pod can start on some node of the pool.
+func mayStart(spec *corev1.PodSpec, pool *placement.Pool) bool {
+	untolerated, _ := pool.Untolerated(spec.Tolerations)
+	return len(untolerated) == 0 && !pool.Fit(spec).Conflict && !asksForOtherLabels(spec, pool)
+}
+
+// nodeGroup is the label of nodes that an EKS node group made, and not Karpenter.
+const nodeGroup = "eks.amazonaws.com/nodegroup"
+
+// asksForOtherLabels tells whether a pod needs a label that the pool's nodes are not known to get, in every term.
+func asksForOtherLabels(spec *corev1.PodSpec, pool *placement.Pool) bool {
+	other := func(key string) bool {
+		known := isProviderLabel(key) && key != nodeGroup || isRuntimeLabel(key)
+		return key != pool.Requirement.Key && !known &&
+			!slices.ContainsFunc(pool.NodePools, func(np *cluster.NodePool) bool { return mentions(np, key) })
+	}
+	for key := range spec.NodeSelector {
+		if other(key) {
+			return true
+		}
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return false
+	}
+	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	return !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool {
+		return !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
+			return r.Operator != corev1.NodeSelectorOpNotIn && r.Operator != corev1.NodeSelectorOpDoesNotExist && other(r.Key)
+		})
+	})
+}

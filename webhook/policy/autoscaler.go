@@ -60,7 +60,7 @@ func (a *Audit) findAutoscalers() []*autoscaler {
 		placeholders[o.Namespace+"/"+o.Name] = o
 	}
 	var found []*autoscaler
-	for _, d := range a.facts.Deployments.All() {
+	for _, d := range a.facts.Deployments.Defined() {
 		i := autoscalerContainer(&d.Spec.Template.Spec)
 		if i < 0 {
 			continue

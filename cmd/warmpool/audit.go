@@ -47,15 +47,23 @@ func newAuditCommand() *cobra.Command {
 Without -f the cluster is the one that kubectl would use. With -f it is a folder of manifests, or files; nothing is
 contacted then. Nothing is changed anywhere.
 
+Files are taken as a part of a cluster: what is not among them may be elsewhere, unless --complete is given. Files without
+Kubernetes objects and unrendered templates are passed over, and named; --strict refuses them. Objects without a namespace are
+in that of -n, else in default.
+
 The configuration is --config, else the one that the cluster or folder holds, else pools are inferred from placeholders
 and NodePools, and the report says so.
 
-Exit codes: 0, nothing at or above --fail-on; 1, findings; 2, something could not be audited, or bad usage.`,
+Exit codes: 0, nothing at or above --fail-on; 1, findings, or an object that rules go by and that cannot be read; 2, a path that
+cannot be read or holds no object, or bad usage.`,
 		Example: `  # The cluster of the current context
   warmpool audit
 
   # Manifests before they are applied, as a rendered kustomization
   kubectl kustomize . | warmpool audit -f -
+
+  # A chart, whose objects name no namespace
+  helm template . | warmpool audit -f - -n overprovisioning -A
 
   # A page with a picture of each pool
   warmpool audit -o html >audit.html

@@ -44,14 +44,20 @@ var reasons = []struct {
 
 // reasonFor says why a document, or an item with the content, is refused: it may not be meant as an object at all.
 func reasonFor(doc document, content map[string]any) reason {
-	switch {
-	case isKustomization(doc.file, content):
+	if isKustomization(doc.file, content) {
 		return kustomization
-	case templateLine(doc.text) > 0:
-		return template
-	case content == nil:
-		return reasonForText(doc.text)
 	}
+	why := reasonForContent(content)
+	if content == nil {
+		why = reasonForText(doc.text)
+	}
+	if why != notObject && templateLine(doc.text) > 0 {
+		return template
+	}
+	return why
+}
+
+func reasonForContent(content map[string]any) reason {
 	apiVersion, _ := content["apiVersion"].(string)
 	kind, _ := content["kind"].(string)
 	_, hasMetadata := content["metadata"].(map[string]any)
@@ -78,7 +84,7 @@ func reasonForText(text string) reason {
 		if !ok {
 			return notObject
 		}
-		return reasonFor(document{text: text}, content)
+		return reasonForContent(content)
 	}
 	kind := kindLine.FindStringSubmatch(text)
 	switch {

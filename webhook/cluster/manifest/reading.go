@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -225,7 +226,7 @@ func (c *contents) keepAll(s *cluster.Snapshot, kinds map[schema.GroupKind]readi
 		var other *twiceError
 		switch {
 		case errors.As(err, &other):
-			twice = append(twice, other.text())
+			twice = other.addTo(twice)
 		case err != nil && templateLine(o.position.doc.text) > 0:
 			c.pass(template, o.File)
 		case err != nil:
@@ -240,10 +241,17 @@ func (c *contents) keepAll(s *cluster.Snapshot, kinds map[schema.GroupKind]readi
 	if part {
 		s.NodeClasses = classes.AsPart()
 	}
-	return append(broken, errs...), slices.Compact(twice)
+	return append(broken, errs...), twice
 }
 
-// text names the object and both files.
-func (e *twiceError) text() string {
-	return fmt.Sprintf("%s in %s and %s", e.object.title(), e.earlier.File, e.object.File)
+// addTo adds the object and its files to a list of such, in which other definitions of it may be already.
+func (e *twiceError) addTo(twice []string) []string {
+	start := e.object.title() + " in "
+	for i := range twice {
+		if strings.HasPrefix(twice[i], start) {
+			twice[i] += ", " + e.object.File
+			return twice
+		}
+	}
+	return append(twice, start+e.earlier.File+", "+e.object.File)
 }

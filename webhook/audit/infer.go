@@ -56,7 +56,7 @@ func placeholdersIn(facts *cluster.Snapshot) []*appsv1.Deployment {
 	var found []*appsv1.Deployment
 	standard := config.WarmPoolConfiguration{}
 	config.SetDefaults(&standard)
-	for _, d := range facts.Deployments.All() {
+	for _, d := range facts.Deployments.Defined() {
 		_, isWorkspace := d.Spec.Template.Labels[config.WorkspaceLabel]
 		if !isWorkspace && (policy.LooksLikePlaceholder(d, standard.Placeholders.PriorityClassName) || holdsRoom(d, facts)) {
 			found = append(found, d)

@@ -57,7 +57,7 @@ func Load(paths []string, stdin io.Reader, options Options) *Reading {
 		}
 	}}
 	found := r.all(paths)
-	broken, twice := found.keepAll(s, kinds, options.Part)
+	broken, twice := found.keepAll(s, kinds, options)
 	reading := &Reading{Snapshot: s, Objects: found.objects, Refused: found.refused, Broken: append(found.broken, broken...)}
 	reading.Notes = append(passedNotes(found.passed), found.namespaceNotes(options)...)
 	if len(twice) > 0 {
@@ -215,7 +215,7 @@ func (e *twiceError) Error() string {
 }
 
 // keepAll puts what was read into the Snapshot, in the order of the objects; twice names the objects whose definitions differ.
-func (c *contents) keepAll(s *cluster.Snapshot, kinds map[schema.GroupKind]reading, part bool) (broken []error, twice []string) {
+func (c *contents) keepAll(s *cluster.Snapshot, kinds map[schema.GroupKind]reading, options Options) (broken []error, twice []string) {
 	for i := range c.objects {
 		o := &c.objects[i]
 		if o.keep == nil {
@@ -227,18 +227,18 @@ func (c *contents) keepAll(s *cluster.Snapshot, kinds map[schema.GroupKind]readi
 		switch {
 		case errors.As(err, &other):
 			twice = other.addTo(twice)
-		case err != nil && templateLine(o.position.doc.text) > 0:
+		case err != nil && !options.Strict && templateLine(o.position.doc.text) > 0:
 			c.pass(template, o.File)
 		case err != nil:
 			broken = append(broken, err)
 		}
 	}
 	for _, kind := range kinds {
-		kind.done(part)
+		kind.done(options.Part)
 	}
 	classes, errs := nodeClasses(s, c.objects)
 	s.NodeClasses = classes
-	if part {
+	if options.Part {
 		s.NodeClasses = classes.AsPart()
 	}
 	return append(broken, errs...), twice

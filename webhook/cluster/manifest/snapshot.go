@@ -34,7 +34,7 @@ func Snapshot(objects []Object) (*cluster.Snapshot, error) {
 			c.objects[i].keep = kind.read(o)
 		}
 	}
-	if errs, _ := c.keepAll(s, kinds, false); len(errs) > 0 {
+	if errs, _ := c.keepAll(s, kinds, Options{Strict: true}); len(errs) > 0 {
 		return nil, join(errs)
 	}
 	return s, nil
@@ -142,7 +142,9 @@ func (d *definitions[T]) addAnother(o Object, earlier *Object, fact *T) error {
 	if !slices.ContainsFunc(d.variants[k], func(other *T) bool { return equality.Semantic.DeepEqual(other, fact) }) {
 		d.variants[k] = append(d.variants[k], fact)
 	}
-	d.malformed[k] = fmt.Sprintf("defined in %s and otherwise in %s", place(earlier.File, earlier.Document), place(o.File, o.Document))
+	if d.malformed[k] == "" {
+		d.malformed[k] = fmt.Sprintf("defined in %s and otherwise in %s", place(earlier.File, earlier.Document), place(o.File, o.Document))
+	}
 	return &twiceError{o, *earlier}
 }
 

@@ -84,6 +84,7 @@ Exit codes: 0, all objects are admitted; 1, some object is denied; 2, bad usage 
 	flags.StringVar(&o.oldFile, "old", "", "File with the objects as they were: makes the request an UPDATE")
 	flags.StringVar(&o.configFile, "config", "", "File with the WarmPoolConfiguration (default: the one that the cluster holds)")
 	flags.StringVar(&o.clusterDir, "cluster", "", "Folder or file of manifests that stands for the cluster")
+	o.manifests.add(flags, "Namespace of objects in files that name none (default: default)")
 	flags.StringVarP(&o.output, "output", "o", "yaml", "Output format: yaml (the objects as admitted), patch (one JSON patch a line) or json")
 	o.kube.AddFlags(flags)
 	return cmd
@@ -98,7 +99,7 @@ func (o *admitOptions) run(cmd *cobra.Command) error {
 	if printAll == nil {
 		return fmt.Errorf("--output must be yaml, patch or json, not %q", o.output)
 	}
-	cfg, facts, err := o.read(cmd.Context())
+	cfg, facts, err := o.read(cmd)
 	if err != nil {
 		return err
 	}
@@ -134,13 +135,13 @@ func (o *admitOptions) run(cmd *cobra.Command) error {
 }
 
 func (o *admitOptions) admitAll(e *policy.Evaluator, stdin io.Reader) ([]*admission, error) {
-	objects, err := manifest.Objects(o.files, stdin)
+	objects, err := manifest.ObjectsIn(o.manifests.namespace, o.files, stdin)
 	if err != nil {
 		return nil, err
 	}
 	old := map[string]manifest.Object{}
 	if o.oldFile != "" {
-		before, err := manifest.Objects([]string{o.oldFile}, stdin)
+		before, err := manifest.ObjectsIn(o.manifests.namespace, []string{o.oldFile}, stdin)
 		if err != nil {
 			return nil, fmt.Errorf("read --old: %w", err)
 		}

@@ -29,8 +29,8 @@ type auditOptions struct {
 	pools      []string
 	rules      []string
 	severities []string
-	namespace  string
 	everywhere bool
+	complete   bool
 }
 
 // severities as options name them, worst first.
@@ -48,15 +48,23 @@ func newAuditCommand() *cobra.Command {
 Without -f the cluster is the one that kubectl would use. With -f it is a folder of manifests, or files; nothing is
 contacted then. Nothing is changed anywhere.
 
+Files are taken as a part of a cluster: what is not among them may be elsewhere, unless --complete is given. Files without
+Kubernetes objects and unrendered templates are passed over, and named; --strict refuses them. Objects without a namespace are
+in that of -n, else in default.
+
 The configuration is --config, else the one that the cluster or folder holds, else pools are inferred from placeholders
 and NodePools, and the report says so.
 
-Exit codes: 0, nothing at or above --fail-on; 1, findings; 2, something could not be audited, or bad usage.`,
+Exit codes: 0, nothing at or above --fail-on; 1, findings, or an object that rules go by and that cannot be read; 2, a path that
+cannot be read or holds no object, or bad usage.`,
 		Example: `  # The cluster of the current context
   warmpool audit
 
   # Manifests before they are applied, as a rendered kustomization
   kubectl kustomize . | warmpool audit -f - --stdin-name kustomization.yaml
+
+  # A chart, whose objects name no namespace
+  helm template . | warmpool audit -f - -n overprovisioning -A
 
   # A page with a picture of each pool
   warmpool audit -o html >audit.html
@@ -76,7 +84,8 @@ Exit codes: 0, nothing at or above --fail-on; 1, findings; 2, something could no
 	flags.StringSliceVar(&o.pools, "pool", nil, "Show only findings about this pool; may be repeated")
 	flags.StringSliceVar(&o.rules, "rule", nil, "Show only findings of this rule; may be repeated")
 	flags.StringSliceVar(&o.severities, "severity", nil, "Show only findings of this severity: error, warning or info; may be repeated")
-	flags.StringVarP(&o.namespace, "namespace", "n", "", "Show only findings about objects of this namespace")
+	o.manifests.add(flags, "Show only findings about objects of this namespace; objects in files that name none are in it (default: default). With -A all findings are shown")
+	flags.BoolVar(&o.complete, "complete", false, "The files of -f are the whole cluster: what is not among them does not exist")
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "Show findings about all namespaces and about objects without one (default)")
 	o.kube.AddFlags(flags)
 	return cmd
@@ -98,10 +107,14 @@ func (o *auditOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	findings, objects := evaluator.Audit()
+	var findings []policy.Finding
+	objects := 0
+	if !found.idle {
+		findings, objects = evaluator.Audit()
+	}
 	report := audit.New(findings, objects, found.place)
 	report.Time, report.Version = time.Now(), version.Get()
-	report.Notes, report.Incomplete = found.notes, found.broken != nil
+	report.Notes, report.Incomplete = found.notes, found.broken != nil || found.refused != nil
 	if report.Incomplete {
 		report.Notes = append([]string{"not everything could be read: see the error"}, report.Notes...)
 	}
@@ -117,23 +130,31 @@ func (o *auditOptions) run(cmd *cobra.Command) error {
 	})
 	report.Filter(o.shows)
 	if o.output != "table" && o.output != "html" {
-		for _, note := range report.Notes {
-			cmd.PrintErrln("Note: " + note)
-		}
+		printNotes(cmd, report.Notes)
 	}
 	if err := report.Print(cmd.OutOrStdout(), o.output, screenOf(cmd.OutOrStdout())); err != nil {
 		return err
 	}
-	return o.verdict(report, found.broken)
+	return o.verdict(cmd, report, found)
 }
 
-// verdict makes the exit code: what could not be read is worse than what was found.
-func (o *auditOptions) verdict(report *audit.Report, broken error) error {
-	if broken != nil {
-		return fmt.Errorf("these were not audited:\n%w", broken)
+// verdict makes the exit code. A named file that cannot be read is bad input; an object that cannot be read may hide any
+// fault, and counts as one.
+func (o *auditOptions) verdict(cmd *cobra.Command, report *audit.Report, found *audited) error {
+	err := errors.Join(found.refused, found.broken)
+	if err != nil {
+		err = fmt.Errorf("these were not audited:\n%w", err)
 	}
-	if o.failOn == failOnNothing {
+	switch {
+	case found.refused != nil:
+		return err
+	case o.failOn == failOnNothing && err != nil:
+		cmd.PrintErrln("Warning: " + err.Error())
 		return nil
+	case o.failOn == failOnNothing:
+		return nil
+	case err != nil:
+		return &exitError{err, exitFindings}
 	}
 	if n := report.AtLeast(policy.Severity(o.failOn)); n > 0 {
 		worse := ""
@@ -181,7 +202,7 @@ func (o *auditOptions) checkPools(cfg *config.WarmPoolConfiguration) error {
 func (o *auditOptions) shows(f *audit.Finding) bool {
 	takes := func(names []string, name string) bool { return len(names) == 0 || slices.Contains(names, name) }
 	return takes(o.pools, f.Pool) && takes(o.rules, f.Rule) && takes(o.severities, string(f.Severity)) &&
-		(o.namespace == "" || o.everywhere || o.namespace == f.Namespace)
+		(o.manifests.namespace == "" || o.everywhere || o.manifests.namespace == f.Namespace)
 }
 
 // screenOf is what the table is printed on: colours go to terminals alone, and not where NO_COLOR asks for none.

@@ -32,9 +32,12 @@ type audited struct {
 	notes  []string
 	// origin says where the configuration is from.
 	origin string
-	// unreadable are the kinds that this user may not read, broken the documents that nobody can.
-	unreadable []string
-	broken     error
+	// unreadable are the kinds that this user may not read, broken the objects that nobody can, refused the files that were
+	// named and cannot be read.
+	unreadable      []string
+	broken, refused error
+	// idle tells that there is nothing to judge.
+	idle bool
 	// place is where an object's field stands; nil in a live cluster, and where no places are printed.
 	place func(policy.Ref, string) audit.Place
 }
@@ -48,14 +51,15 @@ func (o *auditOptions) readAudited(cmd *cobra.Command) (*audited, error) {
 }
 
 func (o *auditOptions) readManifests(cmd *cobra.Command) (*audited, error) {
-	facts, objects, broken := manifest.ReadGood(o.files, cmd.InOrStdin())
-	if len(objects) == 0 {
-		return nil, broken
+	reading := o.manifests.load(o.files, cmd.InOrStdin(), !o.complete)
+	facts, objects := reading.Snapshot, reading.Objects
+	if err := reading.Err(); err != nil && len(objects) == 0 {
+		return nil, err
 	}
+	found := &audited{facts: facts, broken: errors.Join(reading.Broken...), refused: errors.Join(reading.Refused...), notes: reading.Notes}
 	if err := addLastSeen(facts, objects); err != nil {
-		broken = errors.Join(broken, err)
+		found.broken = errors.Join(found.broken, err)
 	}
-	found := &audited{facts: facts, broken: broken}
 	if o.output != "json" && o.output != "yaml" { // these print no places, which take a second parser
 		found.place = placesOf(objects, o.stdinName)
 	}
@@ -70,6 +74,12 @@ func placesOf(objects []manifest.Object, stdinName string) func(policy.Ref, stri
 		ref := policy.Ref{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 		if _, taken := byRef[ref]; !taken {
 			byRef[ref] = object
+		}
+		for ref.Definition = 1; ; ref.Definition++ {
+			if _, taken := byRef[ref]; !taken {
+				byRef[ref] = object
+				break
+			}
 		}
 	}
 	return func(ref policy.Ref, field string) audit.Place {
@@ -167,7 +177,10 @@ func (o *auditOptions) configure(found *audited, held func() ([]byte, error)) er
 		return err
 	}
 	inferred, notes := audit.Infer(found.facts)
-	if len(inferred.Pools) == 0 {
+	if len(inferred.Pools) == 0 && len(o.files) > 0 {
+		found.idle = len(notes) == 0
+		found.notes = append(found.notes, "nothing is configured, and no pool can be inferred: no configuration, and no placeholder Deployment that names its nodes (label warmpool.sh/pool, or pods of PriorityClass "+inferred.Placeholders.PriorityClassName+"): "+whereToFindConfig)
+	} else if len(inferred.Pools) == 0 {
 		err := fmt.Errorf("nothing to audit: no configuration, and no placeholder Deployment from which pools could be inferred (label warmpool.sh/pool, or pods of PriorityClass %s): %s",
 			inferred.Placeholders.PriorityClassName, whereToFindConfig)
 		for _, note := range notes {

@@ -81,7 +81,8 @@ func completePools(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.Sh
 	if len(paths) == 0 || slices.Contains(paths, "-") {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	facts, objects, _ := manifest.ReadGood(paths, nil) // what is broken offers nothing
+	reading := manifest.Load(paths, nil, manifest.Options{}) // what is broken offers nothing
+	facts, objects := reading.Snapshot, reading.Objects
 	var cfg *config.WarmPoolConfiguration
 	if data, err := configIn(objects); err == nil && len(data) > 0 {
 		cfg, _ = config.Load(data, policy.IDs())

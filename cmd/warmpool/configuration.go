@@ -36,29 +36,32 @@ type surroundings struct {
 	configFile string
 	clusterDir string
 	kube       *genericclioptions.ConfigFlags
+	manifests  manifestFlags
 }
 
 // read gives the configuration and the facts: of the folder --cluster, or of the live cluster that --kubeconfig or
 // --context name; with neither, nothing is known of the cluster and the configuration must be given.
-func (s *surroundings) read(ctx context.Context) (*config.WarmPoolConfiguration, *cluster.Snapshot, error) {
+func (s *surroundings) read(cmd *cobra.Command) (*config.WarmPoolConfiguration, *cluster.Snapshot, error) {
 	askedLive := *s.kube.KubeConfig != "" || *s.kube.Context != ""
 	switch {
 	case s.clusterDir != "" && askedLive:
 		return nil, nil, errors.New("give --cluster or --kubeconfig/--context, not both")
 	case s.clusterDir != "":
-		return s.readFolder()
+		return s.readFolder(cmd)
 	case askedLive:
-		return s.readLive(ctx)
+		return s.readLive(cmd.Context())
 	}
 	cfg, err := s.configFrom(func() ([]byte, error) { return nil, nil })
 	return cfg, &cluster.Snapshot{}, err
 }
 
-func (s *surroundings) readFolder() (*config.WarmPoolConfiguration, *cluster.Snapshot, error) {
-	facts, objects, err := manifest.Read([]string{s.clusterDir}, nil)
+func (s *surroundings) readFolder(cmd *cobra.Command) (*config.WarmPoolConfiguration, *cluster.Snapshot, error) {
+	reading, err := s.manifests.loadWhole(s.clusterDir)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read --cluster: %w", err)
+		return nil, nil, err
 	}
+	printNotes(cmd, reading.Notes)
+	facts, objects := reading.Snapshot, reading.Objects
 	if err := addLastSeen(facts, objects); err != nil {
 		return nil, nil, err
 	}

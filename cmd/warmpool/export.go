@@ -56,7 +56,7 @@ Exit codes: 0, printed; 2, bad usage or input.`,
 }
 
 func (s *surroundings) exportCEL(cmd *cobra.Command) error {
-	cfg, facts, err := s.read(cmd.Context())
+	cfg, facts, err := s.read(cmd)
 	if err != nil {
 		return err
 	}

@@ -26,11 +26,14 @@ func TestMain(m *testing.M) {
 func TestCommands(t *testing.T) {
 	manifests, err := filepath.Abs("../../manifests")
 	require.NoError(t, err)
+	folders, err := filepath.Abs("testdata/folders")
+	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MANIFESTS", manifests)
+			env.Setenv("FOLDERS", folders)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "kustomize": kustomize},

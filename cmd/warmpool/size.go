@@ -52,6 +52,7 @@ Exit codes: 0, some pool was sized; 2, none was, or bad usage or input.`,
 	flags.StringSliceVar(&o.pools, "pool", nil, "Name of a pool to size; may be repeated (default: all)")
 	flags.StringVar(&o.configFile, "config", "", "File with the WarmPoolConfiguration (default: the one that the cluster holds)")
 	flags.StringVar(&o.clusterDir, "cluster", "", "Folder or file of manifests that stands for the cluster")
+	o.manifests.add(flags, "Namespace of objects in files that name none (default: default)")
 	flags.StringVarP(&o.output, "output", "o", "table", "Output format: table, json, yaml or patch (for kustomize, by the pools' configured modes)")
 	o.kube.AddFlags(flags)
 	return cmd
@@ -67,7 +68,7 @@ func (o *sizeOptions) run(cmd *cobra.Command) error {
 	if printAll == nil {
 		return fmt.Errorf("--output must be table, json, yaml or patch, not %q", o.output)
 	}
-	cfg, facts, err := o.read(cmd.Context())
+	cfg, facts, err := o.read(cmd)
 	if err != nil {
 		return err
 	}

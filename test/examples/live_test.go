@@ -68,7 +68,7 @@ func TestLiveAndExportedAreAuditedAlike(t *testing.T) {
 			live := audit(t, binary, "--kubeconfig", cp.Kubeconfig)
 			exported := filepath.Join(t.TempDir(), "exported.yaml")
 			require.NoError(t, os.WriteFile(exported, []byte(export(t, cp)), 0o600))
-			assert.Equal(t, audit(t, binary, "-f", exported), live)
+			assert.Equal(t, audit(t, binary, "-f", exported, "--complete"), live)
 			assert.ElementsMatch(t, want, live.rules())
 		})
 	}

@@ -55,7 +55,7 @@ func placeholdersIn(facts *cluster.Snapshot) []*appsv1.Deployment {
 	var found []*appsv1.Deployment
 	standard := config.WarmPoolConfiguration{}
 	config.SetDefaults(&standard)
-	for _, d := range facts.Deployments.All() {
+	for _, d := range facts.Deployments.Defined() {
 		_, isWorkspace := d.Spec.Template.Labels[config.WorkspaceLabel]
 		if !isWorkspace && (policy.LooksLikePlaceholder(d, standard.Placeholders.PriorityClassName) || policy.HoldsRoom(&d.Spec.Template.Spec, facts.PriorityClasses)) {
 			found = append(found, d)

@@ -67,16 +67,16 @@ func oneForEach(facts *cluster.Snapshot) *placement.Pools {
 
 // nodePoolsOf are the NodePools that the placeholder names: by the label karpenter.sh/nodepool, else by labels that
 // their nodes have, such as instance types, else the only one that would take it. Of several that would, those with
-// taints that it tolerates are meant.
+// taints that it tolerates are meant. NodePools on which it could not run are not, unless it could run on none.
 func nodePoolsOf(d *appsv1.Deployment, each *placement.Pools) []string {
 	spec := &d.Spec.Template.Spec
 	asked := requirementsOf(spec)
 	for _, r := range asked {
 		if r.Key == config.NodePoolLabel {
-			return r.Values
+			return runnable(r.Values, spec, each)
 		}
 	}
-	var named, open, tainted []string
+	var named, closed, open, tainted []string
 	for _, pool := range each.All() {
 		missing, _ := pool.Untolerated(spec.Tolerations)
 		if pool.Fit(spec).Conflict || len(pool.NodePools) == 0 {
@@ -84,7 +84,11 @@ func nodePoolsOf(d *appsv1.Deployment, each *placement.Pools) []string {
 		}
 		name := pool.Config.Name
 		if slices.ContainsFunc(asked, func(r corev1.NodeSelectorRequirement) bool { return names(pool.NodePools[0], r) }) {
-			named = append(named, name)
+			if len(missing) == 0 {
+				named = append(named, name)
+			} else {
+				closed = append(closed, name)
+			}
 		} else if len(missing) == 0 && len(pool.Taints) > 0 {
 			tainted = append(tainted, name)
 		} else if len(missing) == 0 {
@@ -94,12 +98,26 @@ func nodePoolsOf(d *appsv1.Deployment, each *placement.Pools) []string {
 	switch {
 	case len(named) > 0:
 		return named
+	case len(closed) > 0:
+		return closed
 	case len(tainted) == 1:
 		return tainted
 	case len(tainted) == 0 && len(open) == 1:
 		return open
 	}
 	return nil
+}
+
+// runnable leaves out the known NodePools on which the placeholder could not run, unless no others would be left.
+func runnable(names []string, spec *corev1.PodSpec, each *placement.Pools) []string {
+	can := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		pool := each.Get(name)
+		return pool != nil && pool.Fit(spec).Conflict
+	})
+	if len(can) == 0 {
+		return names
+	}
+	return can
 }
 
 // requirementsOf are the lists of values that the required node selection asks for, by key; not those that say little of

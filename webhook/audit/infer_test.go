@@ -50,7 +50,7 @@ func ofType(name string) string {
 
 func inferred(t *testing.T, text string) (*config.WarmPoolConfiguration, []string, *cluster.Snapshot) {
 	t.Helper()
-	facts, _, err := manifest.ReadGood([]string{"-"}, strings.NewReader(text))
+	facts, _, err := manifest.Read([]string{"-"}, strings.NewReader(text))
 	require.NoError(t, err)
 	cfg, notes := Infer(facts)
 	if len(cfg.Pools) > 0 {

@@ -15,6 +15,10 @@ type Facts[T any] struct {
 	unknown   string
 	tree      *iradix.Tree[*T]
 	malformed map[string]string
+	// part tells that the cluster may hold more objects of the kind.
+	part bool
+	// variants are the definitions of objects that are defined more than once.
+	variants map[string][]*T
 
 	// version tells these Facts from all others; changed are the keys in which they differ from the parent version.
 	version, parent *version
@@ -52,7 +56,7 @@ func (f Facts[T]) With(changes map[string]*T) Facts[T] {
 			txn.Insert([]byte(key), object)
 		}
 	}
-	next := Facts[T]{known: true, tree: txn.Commit(), malformed: f.malformed, version: &version{}}
+	next := Facts[T]{known: true, tree: txn.Commit(), malformed: f.malformed, part: f.part, variants: f.variants, version: &version{}}
 	if f.known {
 		next.parent, next.changed = f.version, slices.Sorted(maps.Keys(changes))
 	}
@@ -85,8 +89,54 @@ func (f Facts[T]) WithMalformed(reasons map[string]string) Facts[T] {
 	return f
 }
 
+// AsPart returns the facts as a part of the objects of the kind: what is absent may be elsewhere in the cluster.
+func (f Facts[T]) AsPart() Facts[T] {
+	f.part = true
+	return f
+}
+
+// Whole tells whether these are all objects of the kind, so that an absent one does not exist.
+func (f Facts[T]) Whole() bool { return !f.part }
+
+// Missing says of an object that is absent what is known about it.
+func (f Facts[T]) Missing() string {
+	if f.part {
+		return "is not among these files"
+	}
+	return "does not exist"
+}
+
+// WithVariants returns the facts with the definitions of objects that are defined more than once. Get and All leave these
+// out; Malformed should say why. The map must not change afterwards.
+func (f Facts[T]) WithVariants(variants map[string][]*T) Facts[T] {
+	f.variants = variants
+	return f
+}
+
+// Variants are the definitions of an object that has more than one.
+func (f Facts[T]) Variants(key string) []*T { return f.variants[key] }
+
+// Defined yields every definition: all objects with number 0, then those that are defined more than once, each definition
+// with its number from 1.
+func (f Facts[T]) Defined() func(yield func(int, *T) bool) {
+	return func(yield func(int, *T) bool) {
+		for _, object := range f.All() {
+			if !yield(0, object) {
+				return
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(f.variants)) {
+			for i, object := range f.variants[key] {
+				if !yield(i+1, object) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Known tells whether the objects of the kind could be read; an absent object is then really absent,
-// unless Malformed says why it is left out.
+// unless Malformed says why it is left out, or the facts are not Whole.
 func (f Facts[T]) Known() bool { return f.known }
 
 // Reason says why the facts are not known; empty when they are.

@@ -127,7 +127,7 @@ func (p *Pool) nodePools(facts *cluster.Snapshot) []*cluster.NodePool {
 			case malformed != "":
 				p.Unknown = append(p.Unknown, fmt.Sprintf("NodePool %q cannot be read (%s)", name, malformed))
 			case facts.NodePools.Get(name) == nil:
-				p.Unknown = append(p.Unknown, fmt.Sprintf("NodePool %q does not exist", name))
+				p.Unknown = append(p.Unknown, fmt.Sprintf("NodePool %q %s", name, facts.NodePools.Missing()))
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func TestPoolByTemplate(t *testing.T) {
 			if test.also.Name != "" {
 				cfg.Pools[0].Templates = append(cfg.Pools[0].Templates, test.also)
 			}
-			pools := placement.Compile(cfg, &cluster.Snapshot{Templates: test.facts}, func(string) []corev1.Taint { return nil })
+			pools := placement.Compile(cfg, &cluster.Snapshot{Templates: test.facts}, placement.Seen{})
 			labels := map[string]string{}
 			if test.template != [2]string{} {
 				labels["workspace.jupyter.org/template-namespace"], labels["workspace.jupyter.org/template-name"] = test.template[0], test.template[1]

@@ -39,12 +39,12 @@ func (e *Evaluator) Audit() (findings []Finding, objects int) {
 	a := e.audit()
 	for _, o := range a.placeholders {
 		for _, f := range e.check(o, true) {
-			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
+			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()).in(o.definition))
 		}
 	}
 	for _, o := range a.workspaces {
 		for _, f := range e.check(o, true) {
-			findings = append(findings, f.about("Pod", o.Namespace, o.Name, o.PoolName()))
+			findings = append(findings, f.about("Pod", o.Namespace, o.Name, o.PoolName()).in(o.definition))
 		}
 	}
 	for i, rule := range table {
@@ -66,14 +66,14 @@ func (e *Evaluator) Audit() (findings []Finding, objects int) {
 
 func (e *Evaluator) audit() *Audit {
 	a := &Audit{facts: e.facts, config: e.config, pools: e.pools, sizes: e.sizes, now: e.now, isWorkspace: e.IsWorkspace}
-	for _, d := range e.facts.Deployments.All() {
+	for definition, d := range e.facts.Deployments.Defined() {
 		if e.IsPlaceholder(d) {
-			a.placeholders = append(a.placeholders, e.Placeholder(d, d.Namespace))
+			a.placeholders = append(a.placeholders, e.Placeholder(d, d.Namespace).in(definition))
 		}
 	}
-	for _, pod := range e.facts.Pods.All() {
+	for definition, pod := range e.facts.Pods.Defined() {
 		if !Ended(pod) && e.IsWorkspace(pod.Labels) {
-			a.workspaces = append(a.workspaces, e.Pod(pod, pod.Namespace))
+			a.workspaces = append(a.workspaces, e.Pod(pod, pod.Namespace).in(definition))
 		}
 	}
 	a.autoscalers = a.findAutoscalers()
@@ -113,6 +113,11 @@ func (a *Audit) ofTemplates(judge func(*cluster.WorkspaceTemplate) (f Finding, f
 			} else if reason := a.facts.Templates.Malformed(key); reason != "" {
 				f, found = notVerified(field.NewPath("spec"), reason), true
 			}
+			for i, template := range a.facts.Templates.Variants(key) {
+				if f, found := judge(template); found {
+					findings = append(findings, f.about("WorkspaceTemplate", ref.Namespace, ref.Name, pool.Config.Name).in(i+1))
+				}
+			}
 			if found {
 				findings = append(findings, f.about("WorkspaceTemplate", ref.Namespace, ref.Name, pool.Config.Name))
 			}
@@ -124,7 +129,8 @@ func (a *Audit) ofTemplates(judge func(*cluster.WorkspaceTemplate) (f Finding, f
 // poolNodePool is a NodePool of a pool.
 type poolNodePool struct {
 	*cluster.NodePool
-	pool string
+	pool       string
+	definition int // which of several; 0: the only one
 }
 
 // nodePools are the NodePools of all pools, in the order of pools and names; one of several pools stands once for each.
@@ -132,7 +138,12 @@ func (a *Audit) nodePools() []poolNodePool {
 	var found []poolNodePool
 	for _, pool := range a.pools.All() {
 		for _, np := range pool.NodePools {
-			found = append(found, poolNodePool{np, pool.Config.Name})
+			found = append(found, poolNodePool{np, pool.Config.Name, 0})
+		}
+		for _, name := range pool.Config.NodePools {
+			for i, np := range a.facts.NodePools.Variants(name) {
+				found = append(found, poolNodePool{np, pool.Config.Name, i + 1})
+			}
 		}
 	}
 	return found
@@ -158,7 +169,7 @@ func (a *Audit) eachNodePool(judge func(poolNodePool) []Finding) []Finding {
 			found = judge(np)
 		}
 		for _, f := range found {
-			findings = append(findings, f.about("NodePool", "", np.Name, np.pool))
+			findings = append(findings, f.about("NodePool", "", np.Name, np.pool).in(np.definition))
 		}
 	}
 	return findings
@@ -173,32 +184,6 @@ func (a *Audit) nodes(pool *placement.Pool) []*corev1.Node {
 		}
 	}
 	return found
-}
-
-// live tells that the facts are of a cluster that runs: objects in files have no uid. What is missing in a folder may be
-// where the folder does not reach.
-func (a *Audit) live() bool {
-	for _, namespace := range a.facts.Namespaces.All() {
-		if namespace.UID != "" {
-			return true
-		}
-	}
-	for _, d := range a.facts.Deployments.All() {
-		if d.UID != "" {
-			return true
-		}
-	}
-	return false
-}
-
-// absent is the finding about an object that is not there, of a kind of which so many are known. Files that have none of the
-// kind say nothing about it: it may be elsewhere in the cluster.
-func (a *Audit) absent(f Finding, known int) Finding {
-	if !a.live() && known == 0 {
-		f.Error.Detail = "not among these files: " + f.Error.Detail
-		f = f.milder(SeverityInfo)
-	}
-	return f
 }
 
 // unread is the finding of a rule whose facts are not known; none where they are.

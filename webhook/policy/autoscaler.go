@@ -42,7 +42,7 @@ func (a *Audit) findAutoscalers() []*autoscaler {
 		placeholders[o.Namespace+"/"+o.Name] = o
 	}
 	var found []*autoscaler
-	for _, d := range a.facts.Deployments.All() {
+	for _, d := range a.facts.Deployments.Defined() {
 		cpa := cluster.CPAOf(d)
 		if cpa == nil {
 			continue

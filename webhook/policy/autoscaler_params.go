@@ -46,7 +46,7 @@ type paramsSource struct {
 func (s *autoscaler) paramsOf(configMaps cluster.Facts[corev1.ConfigMap]) paramsSource {
 	name := s.flags["configmap"]
 	key := s.namespace + "/" + name
-	p := paramsSource{object: Ref{"Deployment", s.Namespace, s.Name}, path: s.args, value: "--configmap=" + name}
+	p := paramsSource{object: Ref{Kind: "Deployment", Namespace: s.Namespace, Name: s.Name}, path: s.args, value: "--configmap=" + name}
 	configMap := configMaps.Get(key)
 	defaults, hasDefaults := s.flags["default-params"]
 	switch {
@@ -57,7 +57,7 @@ func (s *autoscaler) paramsOf(configMaps cluster.Facts[corev1.ConfigMap]) params
 	case !configMaps.Known():
 		p.unknown = "ConfigMaps: " + configMaps.Reason()
 	case configMap != nil:
-		p.object = Ref{"ConfigMap", configMap.Namespace, configMap.Name}
+		p.object = Ref{Kind: "ConfigMap", Namespace: configMap.Namespace, Name: configMap.Name}
 		p.path = field.NewPath("data")
 		p.read(configMap.Data)
 	case configMaps.Malformed(key) != "":
@@ -67,6 +67,8 @@ func (s *autoscaler) paramsOf(configMaps cluster.Facts[corev1.ConfigMap]) params
 		if data, err := defaultData(defaults); err == nil {
 			p.read(data)
 		}
+	case !configMaps.Whole():
+		p.unknown = "ConfigMap " + key + " is not among these files"
 	default:
 		p.fault = "there is no ConfigMap " + key
 	}

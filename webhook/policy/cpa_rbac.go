@@ -132,22 +132,34 @@ func (a *Audit) grantedTo(accountNamespace, account, namespace string) grants {
 	} {
 		g.unknown = cmp.Or(g.unknown, kind)
 	}
+	for _, binding := range slices.Concat(malformedOf(a.facts.ClusterRoleBindings, ""), malformedOf(a.facts.RoleBindings, namespace+"/")) {
+		g.unknown = cmp.Or(g.unknown, binding)
+	}
+	bound := false
 	is := func(subject rbacv1.Subject) bool { return isServiceAccount(subject, accountNamespace, account) }
 	for _, binding := range a.facts.ClusterRoleBindings.All() {
 		if slices.ContainsFunc(binding.Subjects, is) {
+			bound = true
 			g.cluster = append(g.cluster, a.clusterRules(binding.RoleRef.Name, &g)...)
 		}
 	}
 	for _, binding := range a.facts.RoleBindings.Prefix(namespace + "/") {
+		bound = bound || slices.ContainsFunc(binding.Subjects, is)
 		switch {
 		case !slices.ContainsFunc(binding.Subjects, is):
 		case binding.RoleRef.Kind == "ClusterRole":
 			g.namespace = append(g.namespace, a.clusterRules(binding.RoleRef.Name, &g)...)
 		default:
-			if role := a.facts.Roles.Get(namespace + "/" + binding.RoleRef.Name); role != nil {
+			key := namespace + "/" + binding.RoleRef.Name
+			if role := a.facts.Roles.Get(key); role != nil {
 				g.namespace = append(g.namespace, role.Rules...)
+			} else {
+				g.unknown = cmp.Or(g.unknown, absent("Role "+key, key, a.facts.Roles))
 			}
 		}
+	}
+	if !bound && !a.facts.RoleBindings.Whole() {
+		g.unknown = cmp.Or(g.unknown, "no binding of it is among these files")
 	}
 	return g
 }
@@ -163,6 +175,7 @@ func (a *Audit) clusterRules(name string, g *grants) []rbacv1.PolicyRule {
 		g.unknown = cmp.Or(g.unknown, "ClusterRole "+name+" is not among the objects")
 		return nil
 	case role == nil:
+		g.unknown = cmp.Or(g.unknown, absent("ClusterRole "+name, name, a.facts.ClusterRoles))
 		return nil
 	}
 	rules := slices.Clone(role.Rules)
@@ -196,6 +209,29 @@ func isServiceAccount(subject rbacv1.Subject, namespace, name string) bool {
 }
 
 // reasonOf says why facts of a kind are not known; empty where they are.
+// malformedOf says why the objects whose keys begin so could not be read, one clause each.
+func malformedOf[T any](facts cluster.Facts[T], prefix string) []string {
+	var reasons []string
+	for _, key := range facts.AllMalformed() {
+		if strings.HasPrefix(key, prefix) {
+			reasons = append(reasons, key+": "+facts.Malformed(key))
+		}
+	}
+	return reasons
+}
+
+// absent says why an object that is not there is not known either; empty: it does not exist.
+func absent[T any](what, key string, facts cluster.Facts[T]) string {
+	switch reason := facts.Malformed(key); {
+	case reason != "":
+		return what + ": " + reason
+	case !facts.Whole():
+		return what + " " + facts.Missing()
+	default:
+		return ""
+	}
+}
+
 func reasonOf[T any](kind string, facts cluster.Facts[T]) string {
 	if facts.Known() {
 		return ""

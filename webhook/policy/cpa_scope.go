@@ -106,7 +106,7 @@ func (a *Audit) census(s *autoscaler, selector labels.Selector) census {
 }
 
 func (c census) unrestricted(pool *placement.Pool) string {
-	if !c.known {
+	if !c.known || c.all == 0 {
 		return "counts all nodes, not pool " + pool.Config.Name
 	}
 	return fmt.Sprintf("counts all %d nodes, not pool %s, which has %d", c.all, pool.Config.Name, c.pool)

@@ -63,7 +63,8 @@ func (a *Audit) targetFault(s *autoscaler, t scaleTarget, i int) (f Finding, fou
 	case a.facts.Deployments.Malformed(s.namespace+"/"+t.name) != "":
 		return notVerified(s.args, "Deployment "+t.name+": "+a.facts.Deployments.Malformed(s.namespace+"/"+t.name)), true
 	case t.deployment == nil:
-		return fault("no placeholder of this name in namespace " + s.namespace + ", where CPA looks" + a.elsewhere(t.name))
+		f, _ := fault("no placeholder of this name in namespace " + s.namespace + ", where CPA looks" + a.elsewhere(t.name))
+		return orElsewhere(f, a.facts.Deployments, fmt.Sprintf("Deployment %s/%s is not among these files%s", s.namespace, t.name, a.elsewhere(t.name))), true
 	case t.placeholder == nil:
 		return fault(fmt.Sprintf("%s/%s is no placeholder: no label %s, and another priority class than %s",
 			s.namespace, t.name, placement.PoolLabel, a.config.Placeholders.PriorityClassName))

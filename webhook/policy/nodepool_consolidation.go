@@ -31,7 +31,7 @@ func checkConsolidation(a *Audit) []Finding {
 	findings := a.unreadNodePools()
 	for _, np := range a.nodePools() {
 		if f, found := consolidationOf(np.NodePool); found {
-			findings = append(findings, f.about("NodePool", "", np.Name, np.pool))
+			findings = append(findings, f.about("NodePool", "", np.Name, np.pool).in(np.definition))
 		}
 	}
 	return findings

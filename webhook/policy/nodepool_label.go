@@ -83,7 +83,8 @@ func nodeLabelValue(a *Audit, pool *placement.Pool, path *field.Path, value stri
 	if unreadable := a.facts.NodePools.AllMalformed(); len(unreadable) > 0 {
 		return []Finding{notVerified(path, fmt.Sprintf("no readable NodePool offers %s=%s, and these cannot be read: %s", key, value, clip(strings.Join(unreadable, ", "))))}
 	}
-	return []Finding{invalid(path, value, fmt.Sprintf("no NodePool offers %s=%s: pods stay Pending", key, value))}
+	f := invalid(path, value, fmt.Sprintf("no NodePool offers %s=%s: pods stay Pending", key, value))
+	return []Finding{orElsewhere(f, a.facts.NodePools, fmt.Sprintf("no NodePool among these files offers %s=%s: where none does, pods stay Pending", key, value))}
 }
 
 func mentions(np *cluster.NodePool, key string) bool {

@@ -90,7 +90,8 @@ func missingNodePool(a *Audit, pool *placement.Pool, name string) Finding {
 	if len(others) > 0 {
 		message += "; NodePools are " + clip(strings.Join(others, ", "))
 	}
-	return invalid(path, name, message).withFix("Create the NodePool, or correct nodePools in the configuration.")
+	f := invalid(path, name, message).withFix("Create the NodePool, or correct nodePools in the configuration.")
+	return orElsewhere(f, a.facts.NodePools, "the NodePool is not among these files: without it no node is started for pool "+pool.Config.Name)
 }
 
 func nodeClassFindings(a *Audit, np *cluster.NodePool) []Finding {
@@ -107,11 +108,10 @@ func nodeClassFindings(a *Audit, np *cluster.NodePool) []Finding {
 		return []Finding{notVerified(path, what+": "+classes.Reason())}
 	case malformed != "":
 		return []Finding{notVerified(path, what+": "+malformed)}
-	case class == nil && !a.live():
-		return []Finding{notVerified(path.Child("name"), fmt.Sprintf("%s (%s) is not among these files: without it Karpenter starts no node", what, ref.Group))}
 	case class == nil:
-		return []Finding{invalid(path.Child("name"), ref.Name, fmt.Sprintf("%s (%s) does not exist: Karpenter starts no node", what, ref.Group)).
-			withFix("Create the node class, or correct the nodeClassRef.")}
+		f := invalid(path.Child("name"), ref.Name, fmt.Sprintf("%s (%s) does not exist: Karpenter starts no node", what, ref.Group)).
+			withFix("Create the node class, or correct the nodeClassRef.")
+		return []Finding{orElsewhere(f, classes, fmt.Sprintf("%s (%s) is not among these files: without it Karpenter starts no node", what, ref.Group))}
 	default:
 		return readyFindings(path.Child("name"), what, class.Ready)
 	}

@@ -37,6 +37,9 @@ type Object struct {
 	path    *field.Path
 	pointer string
 
+	// definition is which of several definitions in files this is, from 1; 0: the only one.
+	definition int
+
 	rules   []int // that are about such objects, by their indices in the table
 	facts   *cluster.Snapshot
 	config  *config.WarmPoolConfiguration
@@ -103,6 +106,12 @@ func (e *Evaluator) Placeholder(d *appsv1.Deployment, namespace string) *Object 
 		path: templatePath, pointer: "/spec/template", rules: placeholderRules,
 		facts: e.facts, config: e.config, sizes: e.sizes, pools: e.pools, sources: e.sources,
 	}
+}
+
+// in tells which of several definitions of the object this is.
+func (o *Object) in(definition int) *Object {
+	o.definition = definition
+	return o
 }
 
 // Updates tells what a placeholder was before the update that is judged; nil at CREATE.

@@ -20,7 +20,7 @@ import (
 func pictures(t *testing.T) []*policy.Picture {
 	t.Helper()
 	folder := filepath.Join("..", "audit", "testdata", "page")
-	facts, _, err := manifest.ReadGood([]string{filepath.Join(folder, "cluster.yaml")}, nil)
+	facts, _, err := manifest.Read([]string{filepath.Join(folder, "cluster.yaml")}, nil)
 	require.NoError(t, err)
 	data, err := os.ReadFile(filepath.Join(folder, "warmpool.yaml"))
 	require.NoError(t, err)

@@ -59,7 +59,7 @@ func checkBudgets(a *Audit) []Finding {
 	}
 	budgets, unreadable := a.budgets()
 	for _, o := range a.placeholders {
-		if f, found := uncovered(o, budgets); found {
+		if f, found := a.uncovered(o, budgets); found {
 			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
 		}
 	}
@@ -101,7 +101,7 @@ func (a *Audit) budgets() (found []*budget, unreadable []Finding) {
 }
 
 // uncovered finds the placeholder whose pods that are not yet warm no budget holds, or that several budgets want.
-func uncovered(o *Object, budgets []*budget) (Finding, bool) {
+func (a *Audit) uncovered(o *Object, budgets []*budget) (Finding, bool) {
 	path := field.NewPath("spec", "template", "metadata", "labels")
 	holds := false
 	for _, warm := range []string{"", prepull.WarmTrue, prepull.WarmFailed} {
@@ -120,8 +120,13 @@ func uncovered(o *Object, budgets []*budget) (Finding, bool) {
 	if holds {
 		return Finding{}, false
 	}
-	return required(path, "no PodDisruptionBudget of namespace "+o.Namespace+" selects its pods that are not yet warm: a Workspace that preempts takes the placeholder that started last, which is still pulling").
-		withFix(fmt.Sprintf("Add a PodDisruptionBudget in namespace %s with spec: {maxUnavailable: 0, selector: {%s%s}}.", o.Namespace, matchLabels(o), notYetWarm)), true
+	if reasons := malformedOf(a.facts.Budgets, o.Namespace+"/"); len(reasons) > 0 {
+		return notVerified(path, "PodDisruptionBudget "+reasons[0]), true
+	}
+	const consequence = "selects its pods that are not yet warm: a Workspace that preempts takes the placeholder that started last, which is still pulling"
+	fix := fmt.Sprintf("Add a PodDisruptionBudget in namespace %s with spec: {maxUnavailable: 0, selector: {%s%s}}.", o.Namespace, matchLabels(o), notYetWarm)
+	f := required(path, "no PodDisruptionBudget of namespace "+o.Namespace+" "+consequence)
+	return orElsewhere(f, a.facts.Budgets, "no PodDisruptionBudget of namespace "+o.Namespace+" among these files "+consequence).withFix(fix), true
 }
 
 // matchLabels writes down what selects the placeholder's pods; empty where its own selector is not that simple.
@@ -139,8 +144,9 @@ func (a *Audit) judgeBudget(b *budget) []Finding {
 	path := field.NewPath("spec", "selector")
 	text := clip(b.selector.String())
 	if len(b.over) == 0 {
-		return []Finding{invalid(path, text, "selects no placeholder's pods in namespace "+b.Namespace+"; a budget counts in its own namespace only, and placeholders are in "+a.placeholderNamespaces()).
-			withFix("Write the labels of the placeholder's pod template, and its namespace, into the budget; or delete it.")}
+		f := invalid(path, text, "selects no placeholder's pods in namespace "+b.Namespace+"; a budget counts in its own namespace only, and placeholders are in "+a.placeholderNamespaces()).
+			withFix("Write the labels of the placeholder's pod template, and its namespace, into the budget; or delete it.")
+		return []Finding{orElsewhere(f, a.facts.Deployments, "no placeholder among these files has pods in namespace "+b.Namespace+" that it selects; placeholders are in "+a.placeholderNamespaces())}
 	}
 	var findings []Finding
 	holds := false

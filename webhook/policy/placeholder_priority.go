@@ -51,7 +51,9 @@ func checkPriority(o *Object) []Finding {
 	case class == nil && reason != "":
 		return []Finding{notVerified(path, fmt.Sprintf("PriorityClass %s: %s", name, reason))}
 	case class == nil:
-		return []Finding{invalid(path, name, fmt.Sprintf("PriorityClass %s does not exist: no pod of the placeholder could be created", name)).withKey("does not exist")}
+		const consequence = "no pod of the placeholder could be created"
+		f := invalid(path, name, fmt.Sprintf("PriorityClass %s does not exist: %s", name, consequence)).withKey("does not exist")
+		return []Finding{orElsewhere(f, classes, fmt.Sprintf("PriorityClass %s is not among these files: without it %s", name, consequence))}
 	}
 	findings := append(contradictions(o, class), checkPriorityValue(path, class, defaultPriority(o))...)
 	if class.PreemptionPolicy == nil || *class.PreemptionPolicy != corev1.PreemptNever {

@@ -37,7 +37,7 @@ func checkSizingMode(o *Object) []Finding {
 		key := ref.String()
 		template := o.facts.Templates.Get(key)
 		if template == nil {
-			why := cmp.Or(o.facts.Templates.Malformed(key), "does not exist")
+			why := cmp.Or(o.facts.Templates.Malformed(key), o.facts.Templates.Missing())
 			findings = append(findings, notVerified(path, fmt.Sprintf("sizing mode: WorkspaceTemplate %s %s", key, why)))
 			continue
 		}

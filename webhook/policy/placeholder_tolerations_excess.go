@@ -11,7 +11,8 @@ import (
 )
 
 // Applies to: placeholder Deployments.
-// Requires: no toleration for taints that no node of the pool has, and none for all taints at once.
+// Requires: no toleration for taints that no node of the pool has, and none for all taints at once. Where neither a node of
+// the pool nor its NodePool is known, nobody can tell.
 // Why: such a placeholder can hold sick or foreign nodes, and one that tolerates karpenter.sh/disrupted is not drained.
 var placeholderTolerationsExcess = &Rule{
 	ID:       "placeholder-tolerations-excess",
@@ -36,16 +37,25 @@ func checkTolerationsExcess(o *Object) []Finding {
 		case t.Key == "":
 			findings = append(findings, invalid(path, text, fmt.Sprintf("toleration %s covers every taint, those of sick and foreign nodes too", text)).withKey(text))
 		case isDefaultToleration(t), hasTaintFor(o.Pool, t):
-		case len(o.Pool.Unknown) > 0:
+		case len(o.Pool.Unknown) > 0 || o.unseen():
 			unknown = true
 		default:
 			findings = append(findings, invalid(path, text, fmt.Sprintf("toleration %s is for a taint that no node of pool %s has", text, o.Pool.Config.Name)).withKey(text))
 		}
 	}
-	if unknown {
+	switch {
+	case unknown && len(o.Pool.Unknown) > 0:
 		findings = append(findings, notVerified(o.specPath("tolerations"), strings.Join(o.Pool.Unknown, "; ")))
+	case unknown:
+		findings = append(findings, notVerified(o.specPath("tolerations"),
+			fmt.Sprintf("no node of pool %s is known, nor a NodePool that starts them, and so their taints are not", o.Pool.Config.Name)))
 	}
 	return findings
+}
+
+// unseen tells that nothing says which taints the pool's nodes have: no NodePool, and no node.
+func (o *Object) unseen() bool {
+	return len(o.Pool.NodePools) == 0 && !o.sizes.Pool(o.Pool.Config.Name).Seen()
 }
 
 // isDefaultToleration tells whether it is one of those that the API server gives to every pod: for a time only.

@@ -29,7 +29,8 @@ func checkPoolPlaceholders(a *Audit) []Finding {
 		name := pool.Config.Name
 		if len(a.of(name)) == 0 {
 			f := invalid(field.NewPath("pools").Index(i).Child("name"), name, "no placeholder Deployment belongs to this pool: none of its nodes is kept warm")
-			findings = append(findings, a.absent(f, len(a.placeholders)).about(config.Kind, "", "", name))
+			f = orElsewhere(f, a.facts.Deployments, "no placeholder Deployment among these files belongs to this pool: without one none of its nodes is kept warm")
+			findings = append(findings, f.about(config.Kind, "", "", name))
 		}
 	}
 	return findings

@@ -46,15 +46,27 @@ func checkPriorityClasses(a *Audit) []Finding {
 		var found []Finding
 		switch class, malformed := classes.Get(name), classes.Malformed(name); {
 		case class == nil && malformed != "":
-			found = []Finding{notVerified(field.NewPath("value"), malformed)}
+			found = append(variantClasses(a, name), notVerified(field.NewPath("value"), malformed))
 		case class == nil:
-			found = []Finding{invalid(field.NewPath("metadata", "name"), name, "the PriorityClass does not exist: no pod of a placeholder that names it is created").
-				withFix("Create it (value -1000, preemptionPolicy Never), or correct placeholders.priorityClassName in the configuration and the placeholders.")}
+			f := invalid(field.NewPath("metadata", "name"), name, "the PriorityClass does not exist: no pod of a placeholder that names it is created").
+				withFix("Create it (value -1000, preemptionPolicy Never), or correct placeholders.priorityClassName in the configuration and the placeholders.")
+			found = []Finding{orElsewhere(f, classes, "the PriorityClass is not among these files: without it no pod of a placeholder that names it is created")}
 		default:
 			found = append(priorityClassFindings(class), oldPriorities(a, class)...)
 		}
 		for _, f := range found {
-			findings = append(findings, f.about("PriorityClass", "", name, ""))
+			findings = append(findings, f.about("PriorityClass", "", name, "").in(f.Object.Definition))
+		}
+	}
+	return findings
+}
+
+// variantClasses judges each definition of a class that has several.
+func variantClasses(a *Audit, name string) []Finding {
+	var findings []Finding
+	for i, class := range a.facts.PriorityClasses.Variants(name) {
+		for _, f := range priorityClassFindings(class) {
+			findings = append(findings, f.in(i+1))
 		}
 	}
 	return findings

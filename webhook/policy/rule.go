@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
 )
@@ -104,11 +105,21 @@ func (f Finding) of(rule *Rule, action config.Action) Finding {
 }
 
 // Ref names an object.
-type Ref struct{ Kind, Namespace, Name string }
+type Ref struct {
+	Kind, Namespace, Name string
+	// Definition is which of several definitions in files is meant, from 1; 0: the first, or the only one.
+	Definition int
+}
 
 // about says which object of which pool the finding is about.
 func (f Finding) about(kind, namespace, name, pool string) Finding {
-	f.Object, f.Pool = Ref{kind, namespace, name}, pool
+	f.Object, f.Pool = Ref{Kind: kind, Namespace: namespace, Name: name}, pool
+	return f
+}
+
+// in says which definition of the object the finding is about.
+func (f Finding) in(definition int) Finding {
+	f.Object.Definition = definition
 	return f
 }
 
@@ -170,6 +181,21 @@ func notVerified(path *field.Path, why string) Finding {
 		key:   "not verified",
 	}.atMostWarn().milder(SeverityInfo)
 }
+
+// orElsewhere is a finding that follows from the absence of an object. Where only a part of the cluster is known the object may
+// be elsewhere, and all that can be said is why it matters.
+func orElsewhere[T any](f Finding, facts cluster.Facts[T], why string) Finding {
+	if facts.Whole() {
+		return f
+	}
+	path := f.Error.Field
+	f.Error = field.Forbidden(nil, "not verified: "+why)
+	f.Error.Field = path
+	f.Fix, f.key = elsewhereFix, "not verified"
+	return f.atMostWarn().milder(SeverityInfo)
+}
+
+const elsewhereFix = "Give its file to -f too; or, if these files are the whole cluster, add --complete."
 
 var strictness = map[config.Action]int{config.Off: 0, config.Audit: 1, config.Warn: 2, config.Deny: 3}
 

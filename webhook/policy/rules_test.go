@@ -32,6 +32,7 @@ var update = flag.Bool("update", false, "rewrite the want sections of testdata f
 //	object.yaml   the Pod or Deployment; without it the rule audits the cluster
 //	old.yaml      what it was before an update, if it is one
 //	config.yaml   and cluster.yaml, where those of testdata do not serve
+//	part.yaml     instead of cluster.yaml: a part of a cluster, as "warmpool audit -f" takes files
 //	want.json     the patch of the rule alone, for mutate
 //	want.txt      the findings of the rule alone afterwards, for deny (and mutate, where something is left)
 func TestRules(t *testing.T) {
@@ -128,6 +129,9 @@ func readCase(t *testing.T, file string) *testCase {
 	for _, f := range archive.Files {
 		c.sections[f.Name] = string(f.Data)
 	}
+	if part, ok := c.sections["part.yaml"]; ok {
+		c.sections["cluster.yaml"] = part
+	}
 	for _, name := range []string{"config.yaml", "cluster.yaml"} {
 		if _, ok := c.sections[name]; !ok {
 			data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -149,8 +153,10 @@ func (c *testCase) setRule(id string, action config.Action) {
 
 func (c *testCase) evaluator(t *testing.T) *policy.Evaluator {
 	t.Helper()
-	facts, _, err := manifest.Read([]string{"-"}, strings.NewReader(c.sections["cluster.yaml"]))
-	require.NoError(t, err)
+	_, part := c.sections["part.yaml"]
+	reading := manifest.Load([]string{"-"}, strings.NewReader(c.sections["cluster.yaml"]), manifest.Options{Part: part, Strict: !part})
+	require.NoError(t, reading.Err())
+	facts := reading.Snapshot
 	e, err := policy.New(c.config, facts, time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
 	require.NoError(t, err)
 	return e

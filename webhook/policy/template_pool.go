@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -26,11 +27,14 @@ var templatePool = &Rule{
 func checkTemplatePool(a *Audit) []Finding {
 	findings := unread("WorkspaceTemplates", a.facts.Templates)
 	pulled, listed := map[string]bool{}, map[config.TemplateRef]bool{}
+	unknown := ""
 	for _, pool := range a.pools.All() {
 		for _, s := range prepull.Sources(pool.Config, &a.config.Workspaces, a.facts.Templates) {
 			listed[s.Template] = true
 			if s.Image != "" {
 				pulled[s.Image] = true
+			} else if key := s.Template.String(); a.facts.Templates.Get(key) == nil {
+				unknown = cmp.Or(unknown, absent("WorkspaceTemplate "+key, key, a.facts.Templates))
 			}
 		}
 	}
@@ -39,6 +43,9 @@ func checkTemplatePool(a *Audit) []Finding {
 		image := prepull.Resolve(template.DefaultImage, &a.config.Workspaces).Image
 		if !listed[config.TemplateRef{Namespace: template.Namespace, Name: template.Name}] && !pulled[image] {
 			f := invalid(path, template.DefaultImage, "no pool lists the template, and no other template's image is the same: it is pulled when a Workspace starts")
+			if unknown != "" {
+				f = notVerified(path, "no pool lists the template; whether another one's image is the same is not known: "+unknown)
+			}
 			findings = append(findings, f.about("WorkspaceTemplate", template.Namespace, template.Name, ""))
 		}
 	}

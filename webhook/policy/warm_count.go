@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/config"
@@ -33,9 +34,14 @@ func checkWarmCount(a *Audit) []Finding {
 		name := pool.Config.Name
 		wanted, found, pods := 0, 0, 0
 		var first *Object
+		var unknown []*Object
 		var origins []string
 		for _, o := range a.of(name) {
 			own := a.pods(o)
+			if lacksPods(a, o, own) {
+				unknown = append(unknown, o)
+				continue
+			}
 			if replicasOf(o.Deployment) == 0 || o.Deployment.UID == "" && len(own) == 0 && podFailure(o.Deployment) == nil {
 				continue
 			}
@@ -51,6 +57,10 @@ func checkWarmCount(a *Audit) []Finding {
 				}
 			}
 		}
+		for _, o := range unknown {
+			findings = append(findings, notVerified(field.NewPath("status", "readyReplicas"), "not all of its pods are among these files").
+				withFix(elsewhereFix).about("Deployment", o.Namespace, o.Name, name))
+		}
 		if least := max(wanted, 2); len(origins) > 0 && found < least {
 			f := invalid(field.NewPath("status", "readyReplicas"), found, fmt.Sprintf("%d of %d placeholder pods of pool %s are warm, and at least %d should be (%s; never below 2)",
 				found, pods, name, least, clip(strings.Join(origins, ", "))))
@@ -61,6 +71,11 @@ func checkWarmCount(a *Audit) []Finding {
 		}
 	}
 	return findings
+}
+
+// lacksPods tells that files hold fewer pods of a placeholder than it has.
+func lacksPods(a *Audit, o *Object, own []*corev1.Pod) bool {
+	return !a.facts.Pods.Whole() && len(own) < int(o.Deployment.Status.Replicas)
 }
 
 // leastWarm is how many pods of a placeholder should be warm at any time, and what says so.

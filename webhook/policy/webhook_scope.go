@@ -102,8 +102,8 @@ func configurationFindings(a *Audit, kind string, byName map[string][]webhook, m
 	}
 	if !installed {
 		f := required(path, "warmpool's webhooks are not installed: nothing is filled in and nothing denied")
-		if !a.live() && a.facts.MutatingWebhooks.Get(PlaceholdersConfiguration) == nil && a.facts.ValidatingWebhooks.Get(PlaceholdersConfiguration) == nil {
-			f = required(path, "not among these files: where warmpool's webhooks are not installed, nothing is filled in and nothing denied").milder(SeverityInfo)
+		if a.facts.MutatingWebhooks.Get(PlaceholdersConfiguration) == nil && a.facts.ValidatingWebhooks.Get(PlaceholdersConfiguration) == nil {
+			f = orElsewhere(f, a.facts.MutatingWebhooks, "warmpool's webhooks are not among these files: where they are not installed, nothing is filled in and nothing denied")
 		}
 		findings = append(findings, f.about(kind, "", PlaceholdersConfiguration, ""))
 	}

@@ -79,7 +79,8 @@ func (a *Audit) serviceFaults(service *admissionv1.ServiceReference, webhook int
 	case reason != "":
 		return []Finding{notVerified(path, "Service "+key+": "+reason)}
 	case there == nil:
-		return []Finding{a.absent(invalid(path.Child("name"), key, "there is no Service "+key+": the API server gets no answer, places no pod and takes no change of placeholders"), services.Len())}
+		f := invalid(path.Child("name"), key, "there is no Service "+key+": the API server gets no answer, places no pod and takes no change of placeholders")
+		return []Finding{orElsewhere(f, services, "Service "+key+" is not among these files: without it no webhook is answered")}
 	}
 	port := ptr.Deref(service.Port, 443)
 	if !slices.ContainsFunc(there.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }) {
@@ -104,7 +105,8 @@ func (a *Audit) certificateFaults(from string) []Finding {
 	case certificates.Malformed(from) != "":
 		return []Finding{notVerified(path, "Certificate "+from+": "+certificates.Malformed(from))}
 	case certificates.Get(from) == nil:
-		return []Finding{a.absent(invalid(path, from, "there is no Certificate "+from+": cert-manager writes no caBundle, and the API server trusts no answer"), certificates.Len())}
+		f := invalid(path, from, "there is no Certificate "+from+": cert-manager writes no caBundle, and the API server trusts no answer")
+		return []Finding{orElsewhere(f, certificates, "Certificate "+from+" is not among these files: without it cert-manager writes no caBundle")}
 	default:
 		return nil
 	}

@@ -48,8 +48,9 @@ func checkWorkspaceImage(o *Object) []Finding {
 		findings = append(findings, invalid(path("image"), container.Image, fmt.Sprintf("no placeholder of pool %s pre-pulls any image", o.Pool.Config.Name)).
 			withFix("Give a placeholder of the pool an init container "+prepull.Name+", as in the shipped manifests."))
 	default:
-		findings = append(findings, invalid(path("image"), container.Image,
-			fmt.Sprintf("no placeholder of pool %s pre-pulls it; they pull %s", o.Pool.Config.Name, clip(strings.Join(pulled, ", ")))))
+		f := invalid(path("image"), container.Image,
+			fmt.Sprintf("no placeholder of pool %s pre-pulls it; they pull %s", o.Pool.Config.Name, clip(strings.Join(pulled, ", "))))
+		findings = append(findings, orElsewhere(f, o.facts.Deployments, fmt.Sprintf("no placeholder of pool %s among these files pre-pulls it; they pull %s", o.Pool.Config.Name, clip(strings.Join(pulled, ", ")))))
 	}
 	return findings
 }

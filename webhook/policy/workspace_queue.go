@@ -76,5 +76,6 @@ func checkQueuePriority(o *Object) []Finding {
 	}
 	f := invalid(field.NewPath("metadata", "labels").Key(queuePriority), name,
 		"there is no such WorkloadPriorityClass, there are: "+clip(strings.Join(names, ", ")))
-	return []Finding{f.withFix("Label the Workspace with a WorkloadPriorityClass that exists, or remove the label.")}
+	f = f.withFix("Label the Workspace with a WorkloadPriorityClass that exists, or remove the label.")
+	return []Finding{orElsewhere(f, classes, "WorkloadPriorityClass "+name+" is not among these files")}
 }

@@ -29,7 +29,7 @@ func Sources(pool *config.Pool, workspaces *config.Workspaces, templates cluster
 		key := ref.String()
 		template := templates.Get(key)
 		if template == nil {
-			problem := fmt.Sprintf("WorkspaceTemplate %s does not exist", key)
+			problem := fmt.Sprintf("WorkspaceTemplate %s %s", key, templates.Missing())
 			if reason := templates.Malformed(key); reason != "" {
 				problem = fmt.Sprintf("WorkspaceTemplate %s cannot be read: %s", key, reason)
 			}

@@ -30,6 +30,11 @@ type PoolSizes struct {
 	Labels map[string]cluster.NodeLabels
 }
 
+// Seen tells that the pool has nodes, or NodeClaims that announce some.
+func (p *PoolSizes) Seen() bool {
+	return slices.ContainsFunc(p.Shapes, func(s *Shape) bool { return s.Source == FromNodes || s.Source == FromNodeClaims })
+}
+
 // Pool gives the sizes of the pool with the name; they are empty for one that is not configured.
 func (s *Sizes) Pool(name string) *PoolSizes {
 	if sizes := s.byPool[name]; sizes != nil {

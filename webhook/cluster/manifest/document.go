@@ -20,52 +20,109 @@ import (
 // document is one YAML or JSON document of a file.
 type document struct {
 	text  string
+	file  string // as messages name it
 	line  int    // of the file, from 1, where the text starts
 	place string // for messages
 }
 
-// readFile reads the objects of one file. It goes on after a broken document, to report all of them.
-func readFile(path string, stdin io.Reader, see func(*Object)) (objects []Object, errs []error) {
-	file := display(path)
-	data, err := content(path, stdin)
+// file reads the objects of one file. It goes on after a broken document, to report all of them.
+func (r *reader) file(from source) *contents {
+	c := &contents{}
+	file := display(from.path)
+	data, err := content(from.path, r.stdin)
 	if err != nil {
-		return nil, []error{err}
+		c.fail(from, err)
+		return c
 	}
 	documents, err := split(data)
 	if err != nil {
-		return nil, []error{fmt.Errorf("%s, %w", file, err)}
+		r.reject(c, document{text: string(data), file: file, line: 1, place: file}, nil, fmt.Errorf(", %w", err))
+		return c
 	}
 	number := 1
 	last := new(lastAsked)
 	for _, doc := range documents {
-		doc.place = place(file, number)
+		doc.file, doc.place = file, place(file, number)
 		found, empty, err := decode(doc)
 		if empty {
 			continue
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s%w", doc.place, err))
+			r.reject(c, doc, nil, err)
 		}
 		for _, item := range found {
 			if err := check(item.Object); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %s%w", doc.place, item.path, err))
+				r.reject(c, doc, item.Object, fmt.Errorf(": %s%w", item.path, err))
 				continue
 			}
-			setDefaultNamespace(item.Unstructured)
+			if isNone(file, item.Object) {
+				r.reject(c, doc, item.Object, errNotObject)
+				continue
+			}
+			assumed := scopeOf(item.GroupVersionKind().GroupKind()).place(item.Unstructured, r.Namespace)
 			at := position{last: last, doc: doc, path: item.path}
-			object := Object{Unstructured: item.Unstructured, File: file, Document: number, position: at}
-			see(&object)
-			objects = append(objects, object)
+			object := Object{Unstructured: item.Unstructured, File: file, Document: number, position: at, assumed: assumed}
+			r.see(&object)
+			c.objects = append(c.objects, object)
 		}
-		if len(errs) > maxErrors {
-			return nil, errs
+		if len(c.refused) > maxErrors {
+			c.objects = nil
+			return c
 		}
 		number++
 	}
 	if number == 1 {
-		errs = append(errs, fmt.Errorf("%s: holds no object; write one or leave the file out", file))
+		r.holdsNothing(c, from)
 	}
-	return objects, errs
+	return c
+}
+
+// fail notes that a file cannot be read.
+func (c *contents) fail(from source, err error) {
+	if from.given {
+		c.refused = append(c.refused, err)
+	} else {
+		c.broken = append(c.broken, err)
+	}
+}
+
+// holdsNothing notes a file without content. What a pipe brings is nothing where the program before it failed.
+func (r *reader) holdsNothing(c *contents, from source) {
+	file := display(from.path)
+	if r.Strict || from.path == stdinPath {
+		c.refused = append(c.refused, fmt.Errorf("%s: holds no object; write one or leave the file out", file))
+		return
+	}
+	c.pass(empty, file)
+}
+
+// isNone tells what passes for an object, and is none that an API server would get: an input of kustomize, or what a
+// template makes the name of.
+func isNone(file string, content map[string]any) bool {
+	meta, _ := content["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	return isKustomization(file, content) || strings.Contains(name, "{{") || strings.Contains(name, "${")
+}
+
+// reject notes a document, or an item of one with that content, that is no object; the error goes behind the place.
+func (r *reader) reject(c *contents, doc document, content map[string]any, err error) {
+	why := reasonFor(doc, content)
+	switch why {
+	case template:
+		err = unrendered(doc)
+	case kustomization:
+		c.patches = append(c.patches, patchesOf(doc)...)
+		err = errors.New(": a kustomization; use the output of kubectl kustomize")
+	default:
+	}
+	switch {
+	case r.Strict:
+		c.refused = append(c.refused, fmt.Errorf("%s%w", doc.place, err))
+	case why != meant:
+		c.pass(why, doc.file)
+	case len(c.broken) <= maxErrors: // more say no more
+		c.broken = append(c.broken, fmt.Errorf("%s%w", doc.place, err))
+	}
 }
 
 // split cuts a file at the "---" lines and between JSON objects that follow each other.

@@ -154,13 +154,3 @@ func nearest(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 			version.CompareKubeAwareVersionStrings(b.Version, a.Version), cmp.Compare(a.Group, b.Group))
 	}).GroupVersionKind, true
 }
-
-// setDefaultNamespace does what kubectl does, where the scope is known without a cluster.
-func setDefaultNamespace(u *unstructured.Unstructured) {
-	kind := u.GroupVersionKind()
-	namespaced := kind.Group == cluster.WorkspaceTemplateGroupKind.Group ||
-		builtin.IsGroupRegistered(kind.Group) && !clusterScoped.Has(kind.Kind)
-	if namespaced && u.GetNamespace() == "" {
-		u.SetNamespace(metav1.NamespaceDefault)
-	}
-}

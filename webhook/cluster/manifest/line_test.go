@@ -75,25 +75,26 @@ func TestLineOfWhatWasNotRead(t *testing.T) {
 	assert.Equal(t, 0, manifest.Object{}.Line("spec"))
 }
 
-func TestReadGoodGoesOn(t *testing.T) {
-	text := pod + "---\nkind: [\n---\n" + strings.ReplaceAll(pod, "w1", "w2") + "---\n" + pod +
+func TestLoadGoesOn(t *testing.T) {
+	text := pod + "---\nkind: Pod\napiVersion: [\n---\n" + strings.ReplaceAll(pod, "w1", "w2") + "---\n" + pod +
 		"---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}\nspec: {taints: wrong}\n"
-	snapshot, objects, err := manifest.ReadGood([]string{"-", "absent.yaml"}, strings.NewReader(text))
-	require.Error(t, err)
+	reading := manifest.Load([]string{"-", "absent.yaml"}, strings.NewReader(text), manifest.Options{})
+	require.Error(t, reading.Err())
 	for _, part := range []string{
-		"absent.yaml: no such file or folder", "standard input, document 2, line 6: neither YAML nor JSON",
-		"standard input, document 4 (Pod default/w1): the same object is in standard input, document 1",
+		"absent.yaml: no such file or folder", "standard input, document 2, line 7: neither YAML nor JSON",
 		"standard input, document 5 (Node n1): spec.taints",
 	} {
-		assert.ErrorContains(t, err, part)
+		assert.ErrorContains(t, reading.Err(), part)
 	}
-	assert.Len(t, objects, 3)
-	assert.NotNil(t, snapshot.Pods.Get("default/w2"))
-	assert.Nil(t, snapshot.Nodes.Get("n1"))
-	assert.Contains(t, snapshot.Nodes.Malformed("n1"), "spec.taints")
+	assert.Len(t, reading.Refused, 1)
+	assert.Len(t, reading.Broken, 2)
+	assert.NotNil(t, reading.Snapshot.Pods.Get("default/w2"))
+	assert.NotNil(t, reading.Snapshot.Pods.Get("default/w1"), "the same twice is the same")
+	assert.Nil(t, reading.Snapshot.Nodes.Get("n1"))
+	assert.Contains(t, reading.Snapshot.Nodes.Malformed("n1"), "spec.taints")
 
-	snapshot, objects, err = manifest.ReadGood([]string{"-"}, strings.NewReader(pod))
-	require.NoError(t, err)
-	assert.Len(t, objects, 1)
-	assert.True(t, snapshot.Nodes.Known())
+	reading = manifest.Load([]string{"-"}, strings.NewReader(pod), manifest.Options{})
+	require.NoError(t, reading.Err())
+	assert.Len(t, reading.Objects, 1)
+	assert.True(t, reading.Snapshot.Nodes.Known())
 }

@@ -1,7 +1,8 @@
 // Package manifest reads files as a cluster: Kubernetes objects in YAML or JSON from files, folders and standard input.
 //
 // paths -> files (source.go) -> documents -> objects, in one pass (quick.go, blocks.go) or by cli-runtime's builder (document.go),
-// each checked against the kinds that Kubernetes knows (kinds.go) -> one Snapshot (snapshot.go). Nothing is contacted.
+// each checked against the kinds that Kubernetes knows (kinds.go) and in its namespace (scope.go) -> one Reading (reading.go)
+// with a Snapshot (snapshot.go). What else lies in a folder is passed over (passed.go). Nothing is contacted.
 // Every error names file, document and, where there is one, the field; several are joined.
 package manifest
 
@@ -9,12 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
-	"sync/atomic"
+	"slices"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"warmpool.sh/webhook/cluster"
 )
@@ -32,12 +30,22 @@ type Object struct {
 	Document int
 
 	position position
-	// keep puts the object into the Snapshot for which it was read; nil: it was read for none.
-	keep func() error
+	// keep puts the object into the Snapshot for which it was read; nil: it was read for none. earlier is another
+	// definition of the same object; nil: this is the first.
+	keep func(earlier *Object) error
+	// earlier is the first definition of the same object, where this is another one.
+	earlier *Object
+	// assumed tells that the object names no namespace.
+	assumed bool
 }
 
 // String names the object for messages, such as "pods.yaml, document 2 (Pod team-a/w1)".
 func (o Object) String() string {
+	return fmt.Sprintf("%s (%s)", place(o.File, o.Document), o.title())
+}
+
+// title is the object's kind, namespace and name.
+func (o Object) title() string {
 	name := o.GetName()
 	if name == "" && o.GetGenerateName() != "" {
 		name = o.GetGenerateName() + "*"
@@ -48,7 +56,7 @@ func (o Object) String() string {
 	if name != "" {
 		name = " " + name
 	}
-	return fmt.Sprintf("%s (%s%s)", place(o.File, o.Document), o.GetKind(), name)
+	return o.GetKind() + name
 }
 
 func place(file string, document int) string {
@@ -56,107 +64,32 @@ func place(file string, document int) string {
 }
 
 // Objects reads the objects of all paths in the order of the arguments, files of a folder by name. A path is a file, a
-// folder (read with its subfolders, but not hidden ones: .json, .yaml and .yml files) or "-" for stdin. Namespaced
-// objects without a namespace get "default". Objects of API groups that are not Kubernetes's own are kept as they are.
+// folder (read with its subfolders, but not hidden ones: .json, .yaml and .yml files) or "-" for stdin. Everything must be
+// an object, and none may be defined twice. Objects of API groups that are not Kubernetes's own are kept as they are.
+// Namespaced objects without a namespace are in "default".
 func Objects(paths []string, stdin io.Reader) ([]Object, error) {
-	objects, errs := readAll(paths, stdin, func(*Object) {})
-	if len(errs) > 0 {
-		return nil, join(errs)
-	}
-	return objects, nil
+	return ObjectsIn("", paths, stdin)
 }
 
-// readAll reads what can be read, and tells what cannot. Each object is seen once, several at the same time.
-func readAll(paths []string, stdin io.Reader, see func(*Object)) (objects []Object, errs []error) {
-	files, errs := expand(paths)
-	// Several at once, and as many as one after the other would be: what begins after too many errors is left out below.
-	read := make([]struct {
-		objects []Object
-		errs    []error
-	}, len(files))
-	var broken atomic.Int64
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, file := range files {
-		if broken.Load() >= maxErrors {
-			break
-		}
-		group.Go(func() error {
-			read[i].objects, read[i].errs = readFile(file, stdin, see)
-			broken.Add(int64(len(read[i].errs)))
-			return nil
-		})
+// ObjectsIn is Objects, with the namespace for those without one.
+func ObjectsIn(namespace string, paths []string, stdin io.Reader) ([]Object, error) {
+	r := &reader{Options: Options{Namespace: namespace, Strict: true}, stdin: stdin, see: func(*Object) {}}
+	found := r.all(paths)
+	if err := join(slices.Concat(found.refused, found.broken)); err != nil {
+		return nil, err
 	}
-	_ = group.Wait() // errors are in read
-	for i := range read {
-		if len(errs) >= maxErrors {
-			break
-		}
-		objects = append(objects, read[i].objects...)
-		errs = append(errs, read[i].errs...)
-	}
-	objects, twice := distinct(objects)
-	return objects, append(errs, twice...)
+	return found.objects, nil
 }
 
-// Read reads the objects of all paths as Objects does, and makes a Snapshot of them as Snapshot does. Objects of kinds
-// that a Snapshot holds have no spec and no status left, so that a large folder is not in memory twice.
+// Read is Load of a whole cluster in which everything must be an object; the error tells what is not.
 func Read(paths []string, stdin io.Reader) (*cluster.Snapshot, []Object, error) {
-	snapshot, objects, errs, broken := readBoth(paths, stdin)
-	if len(errs) > 0 {
-		return nil, nil, join(errs)
-	}
-	if len(broken) > 0 {
-		return nil, nil, join(broken)
-	}
-	return snapshot, objects, nil
-}
-
-// ReadGood is Read for whoever goes on after what is broken: objects and Snapshot, which is never nil, are what could be
-// read, and the error tells the rest. Of objects that stand in two places, the first counts.
-func ReadGood(paths []string, stdin io.Reader) (*cluster.Snapshot, []Object, error) {
-	snapshot, objects, errs, broken := readBoth(paths, stdin)
-	return snapshot, objects, join(append(errs, broken...))
-}
-
-// readBoth reads objects into their Go types as soon as they are there. broken are the errors of that, errs all others.
-func readBoth(paths []string, stdin io.Reader) (s *cluster.Snapshot, objects []Object, errs, broken []error) {
-	s = newSnapshot()
-	kinds := kindsOf(s)
-	objects, errs = readAll(paths, stdin, func(o *Object) {
-		if kind, ok := kinds[o.GroupVersionKind().GroupKind()]; ok {
-			o.keep = kind.read(*o)
-			delete(o.Object, "spec")
-			delete(o.Object, "status")
+	reading := Load(paths, stdin, Options{Strict: true})
+	for _, errs := range [][]error{reading.Refused, reading.Broken} {
+		if err := join(errs); err != nil {
+			return nil, nil, err
 		}
-	})
-	return s, objects, errs, keepAll(s, kinds, objects)
-}
-
-// distinct leaves out and reports objects that stand in two places: which of the two is meant, nobody can know.
-func distinct(objects []Object) ([]Object, []error) {
-	type identity struct {
-		kind            schema.GroupKind
-		namespace, name string
 	}
-	var once []Object
-	var errs []error
-	first := map[identity]Object{}
-	for _, o := range objects {
-		if o.GetName() == "" {
-			once = append(once, o)
-			continue
-		}
-		id := identity{o.GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName()}
-		if earlier, twice := first[id]; twice {
-			errs = append(errs, fmt.Errorf("%s: the same object is in %s; remove one of them",
-				o, place(earlier.File, earlier.Document)))
-			continue
-		}
-		first[id] = o
-		once = append(once, o)
-	}
-	return once, errs
+	return reading.Snapshot, reading.Objects, nil
 }
 
 func join(errs []error) error {

@@ -14,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/json"
@@ -21,59 +22,33 @@ import (
 	"warmpool.sh/webhook/cluster"
 )
 
-// Snapshot makes a cluster of the objects: they are all there is, so every kind is known. Kinds that a Snapshot does
-// not hold are left out. What an API server adds of its own is added (defaults.go). No pool has been seen before.
+// Snapshot makes a whole cluster of the objects. Kinds that a Snapshot does not hold are left out. What an API server adds
+// of its own is added (defaults.go). No pool has been seen before.
 func Snapshot(objects []Object) (*cluster.Snapshot, error) {
-	s, errs := snapshotOf(objects)
-	if len(errs) > 0 {
+	s := newSnapshot()
+	kinds := kindsOf(s)
+	c := &contents{objects: slices.Clone(objects)}
+	for i, o := range c.objects {
+		c.objects[i].keep = nil
+		if kind, ok := kinds[o.GroupVersionKind().GroupKind()]; ok {
+			c.objects[i].keep = kind.read(o)
+		}
+	}
+	if errs, _ := c.keepAll(s, kinds, Options{Strict: true}); len(errs) > 0 {
 		return nil, join(errs)
 	}
 	return s, nil
-}
-
-// snapshotOf holds what could be read; what could not is malformed there.
-func snapshotOf(objects []Object) (*cluster.Snapshot, []error) {
-	s := newSnapshot()
-	kinds := kindsOf(s)
-	objects = slices.Clone(objects)
-	for i, o := range objects {
-		objects[i].keep = nil
-		if kind, ok := kinds[o.GroupVersionKind().GroupKind()]; ok {
-			objects[i].keep = kind.read(o)
-		}
-	}
-	return s, keepAll(s, kinds, objects)
 }
 
 func newSnapshot() *cluster.Snapshot {
 	return &cluster.Snapshot{LastSeen: cluster.Known[corev1.Node](nil)}
 }
 
-// keepAll puts what was read into the Snapshot, in the order of the objects.
-func keepAll(s *cluster.Snapshot, kinds map[schema.GroupKind]reading, objects []Object) []error {
-	var errs []error
-	for i := range objects {
-		if objects[i].keep == nil {
-			continue
-		}
-		if err := objects[i].keep(); err != nil {
-			errs = append(errs, err)
-		}
-		objects[i].keep = nil
-	}
-	for _, kind := range kinds {
-		kind.done()
-	}
-	classes, broken := nodeClasses(s, objects)
-	s.NodeClasses, s.Obsolete = classes, obsolete(objects)
-	return append(errs, broken...)
-}
-
 // reading reads the objects of one kind, several at the same time, and makes the facts of those that were kept, one after
 // the other, when it is done.
 type reading struct {
-	read func(Object) (keep func() error)
-	done func()
+	read func(Object) (keep func(earlier *Object) error)
+	done func(part bool)
 }
 
 // kindsOf are the kinds that a Snapshot holds, each with its place there.
@@ -127,47 +102,81 @@ func kindsOf(s *cluster.Snapshot) map[schema.GroupKind]reading {
 func workloads(facts *cluster.Facts[cluster.Workload]) reading {
 	found := map[string]*cluster.Workload{}
 	return reading{
-		read: func(o Object) func() error {
+		read: func(o Object) func(*Object) error {
 			w := cluster.WorkloadFrom(o.Object)
-			return func() error {
+			return func(*Object) error {
 				if w != nil {
 					found[w.Key()] = w
 				}
 				return nil
 			}
 		},
-		done: func() { *facts = cluster.Known(found) },
+		done: func(bool) { *facts = cluster.Known(found) },
 	}
 }
 
 // into reads objects into facts, beside those that are there anyway.
 func into[T any](facts *cluster.Facts[T], read func(Object) (*T, error), anyway map[string]*T) reading {
-	objects := anyway
-	if objects == nil {
-		objects = map[string]*T{}
+	d := &definitions[T]{objects: anyway, malformed: map[string]string{}, variants: map[string][]*T{}}
+	if d.objects == nil {
+		d.objects = map[string]*T{}
 	}
-	malformed := map[string]string{}
 	return reading{
-		read: func(o Object) func() error {
+		read: func(o Object) func(*Object) error {
 			if o.GetKind() == "Pod" && o.GetName() == "" {
-				return func() error { return nil } // one that is still to be created, and not yet part of a cluster
+				return func(*Object) error { return nil } // one that is still to be created, and not yet part of a cluster
 			}
 			fact, err := named(o, read)
-			return func() error {
+			return func(earlier *Object) error {
 				switch {
 				case errors.Is(err, cluster.ErrObsolete):
-					malformed[key(o)] = err.Error()
-					return nil // it could be read; the audit speaks of it
+					d.malformed[key(o)] = err.Error()
+					return nil // it could be read; the audit reports it
 				case err != nil:
-					malformed[key(o)] = err.Error()
+					d.malformed[key(o)] = err.Error()
+					return err
+				case earlier != nil:
+					return d.addAnother(o, earlier, fact)
 				default:
-					objects[key(o)] = fact
+					d.objects[key(o)] = fact
+					return nil
 				}
-				return err
 			}
 		},
-		done: func() { *facts = cluster.Known(objects).WithMalformed(malformed) },
+		done: func(part bool) {
+			*facts = cluster.Known(d.objects).WithMalformed(d.malformed).WithVariants(d.variants)
+			if part {
+				*facts = facts.AsPart()
+			}
+		},
 	}
+}
+
+// definitions are the objects of one kind, by key.
+type definitions[T any] struct {
+	objects   map[string]*T
+	malformed map[string]string
+	variants  map[string][]*T
+}
+
+// addAnother adds a definition of an object that has one. Where they differ, none of them is a fact any more.
+func (d *definitions[T]) addAnother(o Object, earlier *Object, fact *T) error {
+	k := key(o)
+	first := d.objects[k]
+	if first != nil && equality.Semantic.DeepEqual(first, fact) {
+		return nil
+	}
+	if first != nil {
+		d.variants[k] = append(d.variants[k], first)
+		delete(d.objects, k)
+	}
+	if !slices.ContainsFunc(d.variants[k], func(other *T) bool { return equality.Semantic.DeepEqual(other, fact) }) {
+		d.variants[k] = append(d.variants[k], fact)
+	}
+	if d.malformed[k] == "" {
+		d.malformed[k] = fmt.Sprintf("defined in %s and otherwise in %s", place(earlier.File, earlier.Document), place(o.File, o.Document))
+	}
+	return &twiceError{o, *earlier}
 }
 
 // nodeClasses are the objects of the kinds that NodePools refer to.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,30 +24,41 @@ const (
 	maxBytes = 10 << 20
 )
 
+// source is a file to read. given tells that it was named itself, and not found in a folder.
+type source struct {
+	path  string
+	given bool
+}
+
 // expand turns the arguments into files, in order; "-" stays "-".
-func expand(paths []string) (files []string, errs []error) {
+func (r *reader) expand(paths []string) (files []source, errs []error) {
 	if len(paths) == 0 {
 		return nil, []error{errors.New("no files given; name a file, a folder, or - for standard input")}
 	}
-	for _, path := range paths {
-		if path == stdinPath {
-			if slices.Contains(files, stdinPath) {
+	for _, glob := range r.Ignore {
+		if _, err := path.Match(glob, ""); err != nil {
+			return nil, []error{fmt.Errorf("ignore %q: %w; write it as *.tpl.yaml or charts/*/templates, for example", glob, err)}
+		}
+	}
+	for _, name := range paths {
+		if name == stdinPath {
+			if slices.Contains(files, source{stdinPath, true}) {
 				errs = append(errs, errors.New("standard input (-) can be read only once; remove the second -"))
 				continue
 			}
-			files = append(files, path)
+			files = append(files, source{name, true})
 			continue
 		}
-		info, err := os.Stat(path)
+		info, err := os.Stat(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			errs = append(errs, fmt.Errorf("%s: no such file or folder; check the path", path))
+			errs = append(errs, fmt.Errorf("%s: no such file or folder; check the path", name))
 		case err != nil:
 			errs = append(errs, err)
 		case !info.IsDir():
-			files = append(files, path)
+			files = append(files, source{name, true})
 		default:
-			found, err := manifestsIn(path)
+			found, err := r.manifestsIn(name)
 			files = append(files, found...)
 			if err != nil {
 				errs = append(errs, err)
@@ -56,29 +68,41 @@ func expand(paths []string) (files []string, errs []error) {
 	return files, errs
 }
 
+// ignored tells whether a file or folder is left out: by a glob without a slash that takes its name, or by one that takes its
+// path from the folder that was given.
+func (r *reader) ignored(name string) bool {
+	return slices.ContainsFunc(r.Ignore, func(glob string) bool {
+		glob = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(glob, "./"), "**/"), "/")
+		target := name
+		if !strings.Contains(glob, "/") {
+			target = path.Base(name)
+		}
+		matches, _ := path.Match(glob, target) // expand has refused what is no glob
+		return matches
+	})
+}
+
 // manifestsIn lists the manifests of a folder and its subfolders. Hidden folders are left out: they are other
 // programs' (.git, .github), or the second view of the files that Kubernetes mounts from a ConfigMap (..data).
-func manifestsIn(folder string) ([]string, error) {
-	var files []string
+func (r *reader) manifestsIn(folder string) ([]source, error) {
+	var files []source
 	err := fs.WalkDir(os.DirFS(folder), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if entry.IsDir() {
-			if name != "." && strings.HasPrefix(entry.Name(), ".") {
-				return fs.SkipDir
-			}
+		case name == ".":
+			return nil
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") || r.ignored(name)):
+			return fs.SkipDir
+		case entry.IsDir() || !slices.Contains(resource.FileExtensions, filepath.Ext(name)) || r.ignored(name):
 			return nil
 		}
 		path := filepath.Join(folder, name)
-		if !slices.Contains(resource.FileExtensions, filepath.Ext(name)) {
+		// Stat follows links, as those of a mounted ConfigMap. A named pipe would block; what cannot be read, reading tells.
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 			return nil
 		}
-		// Stat follows links, as those of a mounted ConfigMap. A named pipe would block.
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-			return err
-		}
-		files = append(files, path)
+		files = append(files, source{path: path})
 		return nil
 	})
 	if err != nil {

@@ -71,17 +71,20 @@ type autoscalingReport struct {
 
 // scalingReport is a CPA as it is configured; Problem says why its parameters are not known. A ladder has neither.
 type scalingReport struct {
-	Name     string         `json:"name"`
-	Linear   *sizing.Linear `json:"linear,omitempty"`
-	Replicas int            `json:"replicas,omitempty"`
-	Problem  string         `json:"problem,omitempty"`
+	Name      string         `json:"name"`
+	Linear    *sizing.Linear `json:"linear,omitempty"`
+	Replicas  int            `json:"replicas,omitempty"`
+	FromAbove int            `json:"replicasFromAbove,omitempty"`
+	Problem   string         `json:"problem,omitempty"`
 }
 
-// ratioReport is one suggestion; Replicas is where the number of placeholders settles.
+// ratioReport is one suggestion; Replicas is where the number of placeholders settles coming from few, FromAbove coming from
+// many.
 type ratioReport struct {
-	Linear   sizing.Linear `json:"linear"`
-	Replicas int           `json:"replicas"`
-	Meaning  string        `json:"meaning"`
+	Linear    sizing.Linear `json:"linear"`
+	Replicas  int           `json:"replicas"`
+	FromAbove int           `json:"replicasFromAbove"`
+	Meaning   string        `json:"meaning"`
 }
 
 // reportPool sizes a pool of which placeholders hold so many nodes.
@@ -186,13 +189,15 @@ func (r *poolReport) addAutoscaling(shapes []*sizing.Shape, held int, scalings [
 		}
 	}
 	a.OtherNodes = max(a.OtherNodes-held, 0)
-	for _, ratio := range sizing.Ratios(a.OtherNodes, float64(a.CoresPerNode.MilliValue())/1000) {
-		a.Ratios = append(a.Ratios, ratioReport{Linear: ratio.Linear, Replicas: ratio.Replicas, Meaning: ratio.Why})
+	cores := float64(a.CoresPerNode.MilliValue()) / 1000
+	for _, ratio := range sizing.Ratios(a.OtherNodes, cores) {
+		a.Ratios = append(a.Ratios, ratioReport{Linear: ratio.Linear, Replicas: ratio.Replicas, FromAbove: ratio.FromAbove, Meaning: ratio.Why})
 	}
 	for _, s := range scalings {
 		row := scalingReport{Name: s.Name, Linear: s.Linear, Problem: s.Problem}
 		if s.Linear != nil {
-			row.Replicas, _ = s.Linear.FixedPoint(a.OtherNodes, a.CoresPerNode.AsApproximateFloat64())
+			row.Replicas, _ = s.Linear.FixedPoint(a.OtherNodes, cores)
+			row.FromAbove = s.Linear.FromAbove(a.OtherNodes, cores)
 		}
 		a.Configured = append(a.Configured, row)
 	}

@@ -163,14 +163,14 @@ func (t *sizeTable) autoscaling(a *autoscalingReport) {
 	t.line(fmt.Sprintf("CPA, with %s that no placeholder holds", counted(a.OtherNodes, "node")))
 	rows := [][]string{{"  RATIO", "SETTLES AT", "MEANING"}}
 	for _, c := range a.Configured {
-		ratio, settles := "  not linear", ""
+		ratio, at := "  not linear", ""
 		if c.Linear != nil {
-			ratio, settles = "  "+ratioText(c.Linear), counted(c.Replicas, "placeholder")
+			ratio, at = "  "+ratioText(c.Linear), settles(c.Replicas, c.FromAbove)
 		}
-		rows = append(rows, []string{ratio, settles, strings.TrimSuffix("configured, "+c.Name+": "+c.Problem, ": ")})
+		rows = append(rows, []string{ratio, at, strings.TrimSuffix("configured, "+c.Name+": "+c.Problem, ": ")})
 	}
 	for _, r := range a.Ratios {
-		rows = append(rows, []string{"  " + ratioText(&r.Linear), counted(r.Replicas, "placeholder"), r.Meaning})
+		rows = append(rows, []string{"  " + ratioText(&r.Linear), settles(r.Replicas, r.FromAbove), r.Meaning})
 	}
 	t.table(rows)
 	least := "nodesPerReplica 1"
@@ -178,6 +178,18 @@ func (t *sizeTable) autoscaling(a *autoscalingReport) {
 		least += " or coresPerReplica " + fmt.Sprintf("%g", float64(a.CoresPerNode.MilliValue())/1000)
 	}
 	t.wrapped("  ", "With "+least+" or less each placeholder's node calls for the next one, up to max.")
+}
+
+// settles is where a count stays, coming from few and from many.
+func settles(fromBelow, fromAbove int) string {
+	if fromBelow == 0 {
+		return "no end"
+	}
+	text := counted(fromBelow, "placeholder")
+	if fromAbove > fromBelow {
+		text += fmt.Sprintf(", %d from above", fromAbove)
+	}
+	return text
 }
 
 func ratioText(l *sizing.Linear) string {

@@ -83,7 +83,7 @@ func TestUnfilledObjects(t *testing.T) {
 
 // A placeholder that says all that it should gets no patch, so that Git and cluster agree, and no finding.
 func TestCompletePlaceholderNeedsNothing(t *testing.T) {
-	e := newEvaluator(t, twoPools)
+	e := newEvaluator(t, twoPools+"\nplaceholders: {namespace: warm}\n")
 	o := decode(t, e, []byte(`
 apiVersion: apps/v1
 kind: Deployment
@@ -121,7 +121,6 @@ spec:
           requests: {cpu: "2", memory: 8Gi, nvidia.com/gpu: "1"}
           limits: {cpu: "2", memory: 8Gi, nvidia.com/gpu: "1"}
 `))
-	o.Namespace = e.Config().Placeholders.Namespace
 	assert.Empty(t, e.Mutate(o))
 	assert.Empty(t, printFindings(e.Check(o)))
 }

@@ -87,7 +87,7 @@ func (a *Audit) whoHasNodes(o *Object) stuck {
 	switch nodes := len(a.nodes(o.Pool)); {
 	case taken:
 		return stuck{what: ", which is normal: Workspaces have its nodes", severity: SeverityInfo}
-	case nodes == 0 && !a.facts.Nodes.Whole(): // files need not have the nodes
+	case nodes == 0: // none that Workspaces, or anything else, could have
 		return stuck{severity: SeverityInfo}
 	default:
 		return stuck{

@@ -27,8 +27,8 @@ func TestOnNode(t *testing.T) {
 		warm   bool
 	}{
 		{"no status", pod("n", corev1.PodPending), nil, false},
-		{"runs, in a file without statuses", pod("n", corev1.PodRunning), []string{"a", "b"}, true},
-		{"runs, though a status speaks against it", pod("n", corev1.PodRunning, ended(Name, 1, "Error")), []string{"b"}, false},
+		{"runs, in a file without statuses", pod("n", corev1.PodRunning), []string{"a", "m", "b"}, true},
+		{"runs, though a status speaks against it", pod("n", corev1.PodRunning, ended(Name, 1, "Error")), []string{"m", "b"}, false},
 		{"one of two", pod("n", corev1.PodPending, ended(Name, 0, "Completed")), []string{"a"}, false},
 		{"both, one of which cannot be started", pod("n", corev1.PodPending, ended(Name+"-2", 128, "StartError"), ended(Name, 0, "Completed")), []string{"a", "b"}, true},
 		{"one ended badly", pod("n", corev1.PodPending, ended(Name, 0, "Completed"), ended(Name+"-2", 1, "Error")), []string{"a"}, false},

@@ -70,11 +70,34 @@ func (l Linear) FixedPoint(otherNodes int, coresPerNode float64) (replicas int, 
 	return replicas, runaway
 }
 
+// FromAbove is where the count settles, coming from many, as after a busy day: it can be more than FixedPoint's, since a
+// count that calls for its own nodes keeps them. A ratio that runs away stays at its maximum, or has no end (0).
+func (l Linear) FromAbove(otherNodes int, coresPerNode float64) int {
+	settled, runaway := l.FixedPoint(otherNodes, coresPerNode)
+	if runaway {
+		return settled
+	}
+	// Beyond twice the count no ratio holds its own nodes; a ratio close to 1 may, within a few nodes.
+	replicas := 2*settled + 2
+	if l.Max != 0 {
+		replicas = max(l.Max, settled)
+	}
+	for range 100 {
+		nodes := max(otherNodes, 0) + replicas
+		next := l.Replicas(nodes, float64(nodes)*coresPerNode)
+		if next >= replicas {
+			break
+		}
+		replicas = next
+	}
+	return replicas
+}
+
 // Ratio is a suggestion for CPA.
 type Ratio struct {
 	Linear
-	// Replicas is where the count settles.
-	Replicas int
+	// Replicas is where the count settles coming from few, FromAbove coming from many.
+	Replicas, FromAbove int
 	// Why says in a clause what the ratio means.
 	Why string
 }
@@ -93,7 +116,7 @@ func Ratios(otherNodes int, coresPerNode float64) []Ratio {
 		linear.Min, linear.PreventSinglePointFailure = 2, true
 		replicas, _ := linear.FixedPoint(otherNodes, coresPerNode)
 		linear.Max = 2 * replicas
-		ratios = append(ratios, Ratio{Linear: linear, Replicas: replicas, Why: why})
+		ratios = append(ratios, Ratio{Linear: linear, Replicas: replicas, FromAbove: linear.FromAbove(otherNodes, coresPerNode), Why: why})
 	}
 	for _, n := range []float64{2, 5, 10} {
 		suggest(Linear{NodesPerReplica: n}, fmt.Sprintf("one warm node for every %s in use", nodesInUse(n)))

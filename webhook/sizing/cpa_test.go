@@ -118,3 +118,32 @@ func TestRatiosDoNotRunAway(t *testing.T) {
 	assert.Equal(t, "one warm node for every node of 47.81 cores in use", ratios[3].Why)
 	assert.Len(t, sizing.Ratios(0, 0), 3, "without known cores only by nodes")
 }
+
+// FromAbove is held to the loop of CPA and autoscaler, from far above.
+func TestFromAbove(t *testing.T) {
+	for _, c := range []struct {
+		linear sizing.Linear
+		other  int
+		want   int
+	}{
+		{sizing.Linear{NodesPerReplica: 4, Min: 1, PreventSinglePointFailure: true}, 1, 2},
+		{sizing.Linear{NodesPerReplica: 4, Min: 1, PreventSinglePointFailure: true}, 0, 2},
+		{sizing.Linear{NodesPerReplica: 4, Min: 1}, 1, 1},
+		{sizing.Linear{NodesPerReplica: 2, Min: 2}, 2, 3},
+		{sizing.Linear{NodesPerReplica: 10, Min: 2}, 20, 3},
+		{sizing.Linear{NodesPerReplica: 1, Min: 1}, 1, 0},
+		{sizing.Linear{NodesPerReplica: 1, Min: 1, Max: 7}, 1, 7},
+		{sizing.Linear{CoresPerReplica: 16, Min: 1, Max: 50}, 3, 4},
+	} {
+		got := c.linear.FromAbove(c.other, 8)
+		assert.Equal(t, c.want, got, c)
+		if _, runaway := c.linear.FixedPoint(c.other, 8); !runaway {
+			replicas := 1000
+			for range 1000 {
+				nodes := c.other + replicas
+				replicas = min(replicas, c.linear.Replicas(nodes, float64(nodes)*8))
+			}
+			assert.Equal(t, replicas, got, c)
+		}
+	}
+}

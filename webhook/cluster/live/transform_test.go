@@ -83,7 +83,7 @@ func TestDeploymentsThatAreNoPlaceholdersKeepTheirNameOnly(t *testing.T) {
 	meta.Labels = map[string]string{"warmpool.sh/pool": "gpu"}
 	status := appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 2, ReadyReplicas: 1, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable}}}
 	got = transformed(t, stripDeployments(candidate), &appsv1.Deployment{ObjectMeta: meta, Spec: spec, Status: status})
-	want := &appsv1.Deployment{ObjectMeta: meta, Spec: spec, Status: appsv1.DeploymentStatus{ReadyReplicas: 1}}
+	want := &appsv1.Deployment{ObjectMeta: meta, Spec: spec, Status: appsv1.DeploymentStatus{Replicas: 2, ReadyReplicas: 1}}
 	want.ManagedFields = nil
 	assert.Equal(t, want, got)
 	left, err = placeholderCandidate(got)

@@ -185,11 +185,10 @@ func settles(fromBelow, fromAbove int) string {
 	if fromBelow == 0 {
 		return "no end"
 	}
-	text := counted(fromBelow, "placeholder")
 	if fromAbove > fromBelow {
-		text += fmt.Sprintf(", %d from above", fromAbove)
+		return fmt.Sprintf("%d, %d from above", fromBelow, fromAbove)
 	}
-	return text
+	return counted(fromBelow, "placeholder")
 }
 
 func ratioText(l *sizing.Linear) string {

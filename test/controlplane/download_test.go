@@ -44,7 +44,7 @@ func TestMakeRunDownloads(t *testing.T) {
 	t.Cleanup(server.Close)
 	mux.HandleFunc("/archive", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, archive) })
 	mux.HandleFunc("/index.yaml", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, "releases:\n  v%[1]s:\n    envtest-v%[1]s-%[2]s-%[3]s.tar.gz:\n      hash: %[4]s\n      selfLink: %[5]s/archive\n",
+		_, _ = fmt.Fprintf(w, "releases:\n  v%[1]s:\n    envtest-v%[1]s-%[2]s-%[3]s.tar.gz:\n      hash: %[4]s\n      selfLink: %[5]s/archive\n",
 			version, runtime.GOOS, runtime.GOARCH, sum, server.URL)
 	})
 

@@ -78,23 +78,29 @@ func nodePoolsOf(d *appsv1.Deployment, each *placement.Pools) []string {
 	}
 	var named, closed, open, tainted []string
 	for _, pool := range each.All() {
-		missing, _ := pool.Untolerated(spec.Tolerations)
 		if pool.Fit(spec).Conflict || len(pool.NodePools) == 0 {
 			continue
 		}
-		name := pool.Config.Name
-		if slices.ContainsFunc(asked, func(r corev1.NodeSelectorRequirement) bool { return names(pool.NodePools[0], r) }) {
-			if len(missing) == 0 {
-				named = append(named, name)
-			} else {
-				closed = append(closed, name)
-			}
-		} else if len(missing) == 0 && len(pool.Taints) > 0 {
+		missing, _ := pool.Untolerated(spec.Tolerations)
+		isNamed := slices.ContainsFunc(asked, func(r corev1.NodeSelectorRequirement) bool { return names(pool.NodePools[0], r) })
+		switch name := pool.Config.Name; {
+		case isNamed && len(missing) == 0:
+			named = append(named, name)
+		case isNamed:
+			closed = append(closed, name)
+		case len(missing) > 0:
+		case len(pool.Taints) > 0:
 			tainted = append(tainted, name)
-		} else if len(missing) == 0 {
+		default:
 			open = append(open, name)
 		}
 	}
+	return meant(named, closed, tainted, open)
+}
+
+// meant chooses among the NodePools that a placeholder names and tolerates, that it names alone, and that it does not name:
+// with taints that it tolerates, or without taints.
+func meant(named, closed, tainted, open []string) []string {
 	switch {
 	case len(named) > 0:
 		return named
@@ -104,8 +110,9 @@ func nodePoolsOf(d *appsv1.Deployment, each *placement.Pools) []string {
 		return tainted
 	case len(tainted) == 0 && len(open) == 1:
 		return open
+	default:
+		return nil
 	}
-	return nil
 }
 
 // runnable leaves out the known NodePools on which the placeholder could not run, unless no others would be left.

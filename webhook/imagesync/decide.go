@@ -123,14 +123,7 @@ func next(g goal, failing failures, m *memory, now time.Time) step {
 	s.problems = problemsOf(g, failing)
 	if g.reached() {
 		m.due, m.dueSince, m.since = "", time.Time{}, time.Time{}
-		if g.recorded() || g.elsewhere != "" || !g.hasFirst() {
-			return s // nothing is synced where there is no container for it
-		}
-		// Somebody who drops the annotations again and again costs a write now and then.
-		if s.after = max(0, m.written.Add(burst).Sub(now)); s.after == 0 {
-			s.write = writeRecord
-		}
-		return s
+		return recorded(s, m, now)
 	}
 	if len(g.changes) == 0 {
 		return s // there is no container to set an image in
@@ -152,6 +145,18 @@ func next(g goal, failing failures, m *memory, now time.Time) step {
 	s.after = m.wait(now)
 	if s.after == 0 {
 		s.write = writeImages
+	}
+	return s
+}
+
+// recorded has the record written that is missing. Nothing is synced where there is no container for it.
+func recorded(s step, m *memory, now time.Time) step {
+	if s.goal.recorded() || s.goal.elsewhere != "" || !s.goal.hasFirst() {
+		return s
+	}
+	// Somebody who drops the annotations again and again costs a write now and then.
+	if s.after = max(0, m.written.Add(burst).Sub(now)); s.after == 0 {
+		s.write = writeRecord
 	}
 	return s
 }

@@ -40,25 +40,8 @@ func (v values) read(requirements []corev1.NodeSelectorRequirement) values {
 	if crowded(requirements) {
 		return v
 	}
-	var not []string
-	absent := false
-	for i := range requirements {
-		r := &requirements[i]
-		v.present = v.present || r.Operator != corev1.NodeSelectorOpNotIn && r.Operator != corev1.NodeSelectorOpDoesNotExist
-		switch r.Operator {
-		case corev1.NodeSelectorOpIn:
-			v.only(r.Values)
-		case corev1.NodeSelectorOpNotIn:
-			not = append(not, r.Values...)
-		case corev1.NodeSelectorOpDoesNotExist:
-			absent = true
-		case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt, opGte, opLte:
-			absent = v.bound(r) || absent
-		case corev1.NodeSelectorOpExists:
-		default: // of a later Kubernetes
-		}
-	}
-	if absent || v.bounded && v.min > v.max {
+	not, nothing := v.take(requirements)
+	if nothing || v.bounded && v.min > v.max {
 		v.others, v.listed = false, nil
 	}
 	not = sorted(not)
@@ -72,6 +55,28 @@ func (v values) read(requirements []corev1.NodeSelectorRequirement) values {
 	v.bounded, v.min, v.max = false, math.MinInt, math.MaxInt
 	v.never = v.never || v.present && len(v.listed) == 0
 	return v
+}
+
+// take takes each requirement in, but for the values that the label may not have, which it returns. nothing tells that no value
+// is left.
+func (v *values) take(requirements []corev1.NodeSelectorRequirement) (not []string, nothing bool) {
+	for i := range requirements {
+		r := &requirements[i]
+		v.present = v.present || r.Operator != corev1.NodeSelectorOpNotIn && r.Operator != corev1.NodeSelectorOpDoesNotExist
+		switch r.Operator {
+		case corev1.NodeSelectorOpIn:
+			v.only(r.Values)
+		case corev1.NodeSelectorOpNotIn:
+			not = append(not, r.Values...)
+		case corev1.NodeSelectorOpDoesNotExist:
+			nothing = true
+		case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt, opGte, opLte:
+			nothing = v.bound(r) || nothing
+		case corev1.NodeSelectorOpExists:
+		default: // of a later Kubernetes
+		}
+	}
+	return not, nothing
 }
 
 // only leaves those values that are in the list.
@@ -125,27 +130,27 @@ func (v *values) allow(value string) bool {
 // optional tells whether Karpenter takes a node without the label.
 func (v *values) optional() bool { return (len(v.listed) > 0) == v.others }
 
-// suits tells whether a label of which the NodePool says own can be as asked.
-func (own *values) suits(asked *values) bool {
+// suits tells whether a label of which the NodePool says v can be as asked.
+func (v *values) suits(asked *values) bool {
 	// Karpenter reads "more than 5, but not 7" as optional; the scheduler wants the label.
-	return own.karpenterSuits(asked) && (own.others || len(own.listed) > 0 || !asked.present)
+	return v.karpenterSuits(asked) && (v.others || len(v.listed) > 0 || !asked.present)
 }
 
-func (own *values) karpenterSuits(asked *values) bool {
-	return own.common(asked) != 0 || own.optional() && asked.optional()
+func (v *values) karpenterSuits(asked *values) bool {
+	return v.common(asked) != 0 || v.optional() && asked.optional()
 }
 
 // common counts the values that both allow; -1 stands for any number.
-func (own *values) common(asked *values) int {
-	if own.bounded && asked.bounded && max(own.min, asked.min) > min(own.max, asked.max) {
+func (v *values) common(asked *values) int {
+	if v.bounded && asked.bounded && max(v.min, asked.min) > min(v.max, asked.max) {
 		return 0
 	}
-	if own.others && asked.others {
+	if v.others && asked.others {
 		return -1
 	}
-	few, other := own, asked
-	if own.others || !asked.others && len(asked.listed) < len(own.listed) {
-		few, other = asked, own
+	few, other := v, asked
+	if v.others || !asked.others && len(asked.listed) < len(v.listed) {
+		few, other = asked, v
 	}
 	count := 0
 	for _, value := range few.listed {
@@ -188,7 +193,7 @@ func crowded(requirements []corev1.NodeSelectorRequirement) bool {
 	return count > maxValues
 }
 
-// sorted gives a list of its own without duplicates.
+// sorted gives a list of its v without duplicates.
 func sorted(list []string) []string {
 	list = slices.Clone(list)
 	slices.Sort(list)

@@ -91,6 +91,7 @@ func assertNone(t *testing.T, own, asked []corev1.NodeSelectorRequirement) {
 			requirement.Operator, requirement.Values = corev1.NodeSelectorOpGt, []string{plus(t, requirement.Values[0], -1)}
 		case opLte:
 			requirement.Operator, requirement.Values = corev1.NodeSelectorOpLt, []string{plus(t, requirement.Values[0], 1)}
+		default: // one that it has
 		}
 		byKey[requirement.Key] = append(byKey[requirement.Key], requirement)
 	}

@@ -47,6 +47,7 @@ func (l *limitRange) check(limits *corev1.LimitRange) []Finding {
 				who: "the pod", path: l.specPath("containers"),
 				requests: podresource.PodRequests(l.pod, without), limits: podresource.PodLimits(l.pod, without),
 			})...)
+		case corev1.LimitTypePersistentVolumeClaim:
 		}
 	}
 	return findings

@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,15 +49,8 @@ func checkWarmCount(a *Audit) []Finding {
 			}
 			least, origin := a.leastWarm(o)
 			wanted, origins = wanted+least, append(origins, fmt.Sprintf("%d by %s of %s/%s", least, origin, o.Namespace, o.Name))
-			pods += len(own)
-			if first == nil {
-				first = o
-			}
-			for _, pod := range own {
-				if warm(pod) {
-					found++
-				}
-			}
+			pods, found = pods+len(own), found+countWarm(own)
+			first = cmp.Or(first, o)
 		}
 		for _, o := range unknown {
 			findings = append(findings, notVerified(field.NewPath("status", "readyReplicas"), "not all of its pods are among these files").
@@ -71,6 +66,10 @@ func checkWarmCount(a *Audit) []Finding {
 		}
 	}
 	return findings
+}
+
+func countWarm(pods []*corev1.Pod) int {
+	return len(pods) - len(slices.DeleteFunc(slices.Clone(pods), warm))
 }
 
 // lacksPods tells that files hold fewer pods of a placeholder than it has.

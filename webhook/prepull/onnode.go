@@ -19,9 +19,7 @@ func OnNode(pod *corev1.Pod) (images []string, warm bool) {
 	}
 	for i := range pod.Spec.InitContainers {
 		container := &pod.Spec.InitContainers[i]
-		status := Status(pod, container.Name)
-		// A pod runs only after its init containers, whose statuses a file may lack.
-		pulled := status == nil && running || status != nil && isPulled(container, status)
+		pulled := proves(pod, container, isPulled)
 		add(container.Image, pulled)
 		if Owns(container.Name) {
 			pulls, missing = true, missing || !pulled
@@ -29,8 +27,7 @@ func OnNode(pod *corev1.Pod) (images []string, warm bool) {
 	}
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
-		status := Status(pod, container.Name)
-		add(container.Image, status == nil && running || status != nil && wasStarted(status))
+		add(container.Image, proves(pod, container, wasStarted))
 	}
 	for i := range pod.Spec.Volumes {
 		if source := pod.Spec.Volumes[i].Image; source != nil {
@@ -39,6 +36,15 @@ func OnNode(pod *corev1.Pod) (images []string, warm bool) {
 	}
 	// A pod with nothing to pull has something to show for itself once it runs.
 	return images, pod.Spec.NodeName != "" && !missing && (pulls || running)
+}
+
+// proves tells whether the status of a container proves that its image is on the node. A pod runs only after its init
+// containers, and a file may lack their statuses.
+func proves(pod *corev1.Pod, container *corev1.Container, by func(*corev1.Container, *corev1.ContainerStatus) bool) bool {
+	if status := Status(pod, container.Name); status != nil {
+		return by(container, status)
+	}
+	return pod.Status.Phase == corev1.PodRunning
 }
 
 // isPulled tells whether an init container has ended well, or could not be started: the kubelet gets that far with the
@@ -61,7 +67,7 @@ func isPulled(container *corev1.Container, status *corev1.ContainerStatus) bool 
 }
 
 // wasStarted tells that a container runs, has ended, or waits for its next start.
-func wasStarted(status *corev1.ContainerStatus) bool {
+func wasStarted(_ *corev1.Container, status *corev1.ContainerStatus) bool {
 	waiting := status.State.Waiting
 	return status.State.Running != nil || status.State.Terminated != nil ||
 		waiting != nil && (waiting.Reason == "RunContainerError" || waiting.Reason == "CrashLoopBackOff")

@@ -40,11 +40,11 @@ func (c *labelCounts) count(node *corev1.Node, by int) {
 		listed := len(v.byValue) <= mostValues
 		v.nodes += by
 		v.byValue[value] += by
-		switch left := v.byValue[value]; {
-		case left == 0:
+		switch v.byValue[value] {
+		case 0:
 			delete(v.byValue, value)
 			same = same && !listed && len(v.byValue) > mostValues
-		case left == by:
+		case by:
 			same = same && !listed
 		}
 		if v.nodes == 0 {

@@ -62,7 +62,7 @@ func reasonForContent(content map[string]any) reason {
 	kind, _ := content["kind"].(string)
 	_, hasMetadata := content["metadata"].(map[string]any)
 	switch {
-	case kind == "" || apiVersion == "" && !(isJudged(kind) && hasMetadata):
+	case kind == "" || apiVersion == "" && (!isJudged(kind) || !hasMetadata):
 		return notObject
 	case isJudged(kind):
 		return meant

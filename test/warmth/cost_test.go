@@ -27,18 +27,7 @@ func TestScaleDownTakesTheLonely(t *testing.T) {
 				c.says(t, pod, pulled)
 			}
 			for _, pod := range pods {
-				want := "200"
-				if pod == lonely {
-					want = "100"
-				}
-				eventually(t, "the cost of "+pod.Name, func() string {
-					var now corev1.Pod
-					require.NoError(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), &now))
-					if got := now.Annotations[corev1.PodDeletionCost]; got != want {
-						return fmt.Sprintf("%s costs %q; wanted: %q", pod.Name, got, want)
-					}
-					return ""
-				})
+				c.costs(t, pod, pod != lonely)
 			}
 			_, _, err := c.Kubectl(t.Context(), "", "scale", fmt.Sprintf("--replicas=%d", count-1), "-n", placeholders, "deployment/spaces-placeholder-cpu")
 			require.NoError(t, err)
@@ -48,4 +37,21 @@ func TestScaleDownTakesTheLonely(t *testing.T) {
 			}
 		})
 	}
+}
+
+// costs waits until the deletion cost of a placeholder says whether it is beside a Workspace.
+func (c *cluster) costs(t *testing.T, pod *corev1.Pod, beside bool) {
+	t.Helper()
+	want := "100"
+	if beside {
+		want = "200"
+	}
+	eventually(t, "the cost of "+pod.Name, func() string {
+		var now corev1.Pod
+		require.NoError(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), &now))
+		if got := now.Annotations[corev1.PodDeletionCost]; got != want {
+			return fmt.Sprintf("%s costs %q; wanted: %q", pod.Name, got, want)
+		}
+		return ""
+	})
 }

@@ -80,3 +80,71 @@ func TestKarpenterExpiresNodes(t *testing.T) {
 		c.has(t, pod, labels("true", first))
 	}
 }
+
+// quickPool gives empty nodes back at once.
+const quickPool = `
+apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: spaces}
+spec: {nodeRegistrationDelay: 1s}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: spaces-cpu}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: spaces}
+      requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [ml.m5.4xlarge]}]
+      expireAfter: Never
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 1s, budgets: [{nodes: "100%"}]}
+`
+
+// The placeholder that is alone on its node goes when the number falls, and Karpenter takes the node away, each time.
+func TestKarpenterRemovesTheNodeOfTheLonely(t *testing.T) {
+	if !*long {
+		needs.Skip(t, needs.Flag, "make e2e sets -long")
+	}
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true}))
+	cp, err := controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true, Log: t.Output()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })
+	c, err := newCluster(t.Context(), cp)
+	require.NoError(t, err)
+	objects, err := controlplane.Decode(strings.NewReader(quickPool))
+	require.NoError(t, err)
+	require.NoError(t, c.Apply(t.Context(), objects...))
+	const count = 3
+	for try := range 10 {
+		t.Run(fmt.Sprint(try), func(t *testing.T) {
+			pods := c.scale(t, count)
+			lonely := pods[try%count]
+			for _, pod := range pods {
+				c.has(t, pod, labels("true", first)) // KWOK is the kubelet here
+				if pod != lonely {
+					c.workspace(t, "beside-"+pod.Spec.NodeName, pod.Spec.NodeName, "100m")
+				}
+			}
+			for _, pod := range pods {
+				c.costs(t, pod, pod != lonely)
+			}
+			_, _, err := c.Kubectl(t.Context(), "", "scale", fmt.Sprintf("--replicas=%d", count-1), "-n", placeholders, "deployment/spaces-placeholder-cpu")
+			require.NoError(t, err)
+			c.settled(t, count-1)
+			for _, pod := range pods {
+				assert.Equal(t, pod != lonely, c.exists(t, pod), pod.Name)
+			}
+			eventually(t, "its node goes with it", func() string {
+				if err := c.admin.Get(t.Context(), client.ObjectKey{Name: lonely.Spec.NodeName}, &corev1.Node{}); client.IgnoreNotFound(err) != nil || err == nil {
+					return fmt.Sprintf("node %s is there: %v", lonely.Spec.NodeName, err)
+				}
+				return ""
+			})
+			for _, pod := range pods {
+				if pod != lonely {
+					require.NoError(t, c.admin.Get(t.Context(), client.ObjectKey{Name: pod.Spec.NodeName}, &corev1.Node{}), "it has a Workspace")
+				}
+			}
+		})
+	}
+}

@@ -61,7 +61,7 @@ func (c *cluster) labelsOf(t *testing.T, pod *corev1.Pod) map[string]string {
 }
 
 // writes are the bodies of warmpool's requests that write, or try to write, a pod; all pods' when the name is empty. It
-// never does anything else to pods than to patch their labels.
+// never does anything else to pods than to patch their labels and their deletion cost.
 func (c *cluster) writes(t *testing.T, name string) []string {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Join(c.Dir, "audit.log"))
@@ -85,8 +85,11 @@ func (c *cluster) writes(t *testing.T, name string) []string {
 		decoder := json.NewDecoder(bytes.NewReader(event.RequestObject))
 		decoder.DisallowUnknownFields()
 		require.NoError(t, decoder.Decode(&body), string(event.RequestObject))
-		for key := range body.Metadata {
-			require.Contains(t, []string{"uid", "labels"}, key)
+		for key, value := range body.Metadata {
+			require.Contains(t, []string{"uid", "labels", "annotations"}, key)
+			if key == "annotations" {
+				require.Regexp(t, `^\{"controller.kubernetes.io/pod-deletion-cost":("[12]00"|null)\}$`, string(value))
+			}
 		}
 		bodies = append(bodies, string(event.RequestObject))
 	}

@@ -22,6 +22,13 @@ const (
 	ValidatePlaceholdersPath = "/validate-placeholders"
 )
 
+// Names of the webhooks in metrics and logs.
+const (
+	podsName                 = "pods"
+	mutatePlaceholdersName   = "mutate-placeholders"
+	validatePlaceholdersName = "validate-placeholders"
+)
+
 // Source gives the Evaluator in force, or nil while the cluster's facts are not known.
 type Source func() *policy.Evaluator
 
@@ -29,10 +36,13 @@ type Source func() *policy.Evaluator
 // writes nothing.
 func Handlers(source Source, self string, log logr.Logger) map[string]http.Handler {
 	l := newLimiter()
+	for _, name := range []string{podsName, mutatePlaceholdersName, validatePlaceholdersName} {
+		refusedTotal.WithLabelValues(name) // from the start 0, not absent
+	}
 	return map[string]http.Handler{
-		PodsPath:                 limited(l, &handler[pod]{name: "pods", kind: podKind, log: log, source: source, admit: admitPod, failOpen: true}),
-		MutatePlaceholdersPath:   limited(l, &handler[appsv1.Deployment]{name: "mutate-placeholders", kind: deploymentKind, log: log, source: source, admit: mutatePlaceholder(self)}),
-		ValidatePlaceholdersPath: limited(l, &handler[appsv1.Deployment]{name: "validate-placeholders", kind: deploymentKind, log: log, source: source, admit: validatePlaceholder}),
+		PodsPath:                 &handler[pod]{name: podsName, kind: podKind, log: log, source: source, admit: admitPod, failOpen: true, limiter: l},
+		MutatePlaceholdersPath:   &handler[appsv1.Deployment]{name: mutatePlaceholdersName, kind: deploymentKind, log: log, source: source, admit: mutatePlaceholder(self), limiter: l},
+		ValidatePlaceholdersPath: &handler[appsv1.Deployment]{name: validatePlaceholdersName, kind: deploymentKind, log: log, source: source, admit: validatePlaceholder, limiter: l},
 	}
 }
 
@@ -55,6 +65,10 @@ type handler[T any] struct {
 
 // ServeHTTP answers an admission.k8s.io/v1 AdmissionReview; 4xx for what is none, 500 for a fault of warmpool's own.
 func (h *handler[T]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.limiter.work(w, func(s *share) *reply { return h.judge(w, r, s) })
+}
+
+func (h *handler[T]) judge(w http.ResponseWriter, r *http.Request, s *share) (answer *reply) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -63,46 +77,57 @@ func (h *handler[T]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.countError()
 			// Of what type only: the value may quote an object.
 			h.log.Error(fmt.Errorf("panic with a %T", fault), "admission failed", "webhook", h.name, "stack", string(debug.Stack()))
-			http.Error(w, "warmpool failed on this request; its log has the cause", http.StatusInternalServerError)
+			answer = failure("warmpool failed on this request; its log has the cause")
 		}
 	}()
-	req, release, err := readReview[T](w, r, h.limiter)
-	defer release()
-	if err == nil && (req.Kind != h.kind || req.SubResource != "") {
-		err = badRequest("this webhook judges %s and no subresource; the webhook configuration sent %.100q", h.kind.String(), req.Kind.String()+" "+req.SubResource)
+	if !s.grow(announced(r)) {
+		return h.refuse(errBusy)
 	}
-	if err == nil && req.Object == nil && req.Operation != admissionv1.Delete {
-		err = badRequest("the request has no object")
-	}
-	if err != nil {
-		h.refuse(w, err)
-		return
+	req, err := readReview[T](w, r, s)
+	tooMany := (*tooManyValues)(nil)
+	switch {
+	case err != nil && !errors.As(err, &tooMany):
+		return h.refuse(err)
+	case req.Kind != h.kind || req.SubResource != "":
+		return h.refuse(badRequest("this webhook judges %s and no subresource; the webhook configuration sent %.100q", h.kind.String(), req.Kind.String()+" "+req.SubResource))
+	case tooMany != nil:
+		return admissionReply(h.unread(req, tooMany))
+	case req.Object == nil && req.Operation != admissionv1.Delete:
+		return h.refuse(badRequest("the request has no object"))
 	}
 	response, err := h.respond(req)
 	if err != nil {
 		h.countError()
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+		return failure(err.Error())
 	}
-	w.Header().Set("Content-Type", "application/json")
-	if err := answer(w, response); err != nil {
-		h.log.V(1).Info("the API server hung up", "webhook", h.name, "error", err.Error())
-	}
+	return admissionReply(response)
 }
 
 // refuse answers a request that is no admission review, or for which there is no room.
-func (h *handler[T]) refuse(w http.ResponseWriter, err error) {
-	code := http.StatusBadRequest
-	if httpErr := (*httpError)(nil); errors.As(err, &httpErr) {
-		code = httpErr.code
-	}
-	if code == http.StatusTooManyRequests {
+func (h *handler[T]) refuse(err error) *reply {
+	answer := refusal(err)
+	if answer.code == http.StatusTooManyRequests {
 		refusedTotal.WithLabelValues(h.name).Inc()
-		w.Header().Set("Retry-After", retryAfter)
 	} else {
 		h.countError()
 	}
-	http.Error(w, err.Error(), code)
+	return answer
+}
+
+// unread answers for an object that is too large to be decoded: as for every other fault, pods are let through unplaced,
+// and placeholders are refused.
+func (h *handler[T]) unread(req *request[T], err error) *admissionv1.AdmissionResponse {
+	response := &admissionv1.AdmissionResponse{UID: req.UID, Allowed: h.failOpen}
+	message := err.Error() + ": it is not decoded"
+	if h.failOpen {
+		failedOpen.WithLabelValues(reasonTooLarge).Inc()
+		response.Warnings = []string{"warmpool: " + message + ", the pod is not placed and may start on a cold node"}
+		return response
+	}
+	response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge,
+		Message: message + "; remove what a placeholder does not need"}
+	h.count(req.DryRun, response, &Verdict{})
+	return response
 }
 
 func (h *handler[T]) respond(req *request[T]) (*admissionv1.AdmissionResponse, error) {

@@ -196,7 +196,7 @@ func TestHostileInput(t *testing.T) {
 		"wrong content type":   {"text/plain", string(review(t, gpuPod, nil)), 415, "application/json"},
 		"no content type":      {"", string(review(t, gpuPod, nil)), 415, "application/json"},
 		"eight MiB":            {"application/json", strings.Repeat(" ", 8<<20), 413, "larger than 7340032 bytes"},
-		"deep nesting":         {"application/json", strings.Repeat(`{"request":`, 100_000), 413, "100000 JSON objects"},
+		"deep nesting":         {"application/json", strings.Repeat(`{"request":`, 100_000), 400, "not an AdmissionReview"},
 		"a null spec":          {"application/json", string(review(t, gpuPod, map[string]any{"object": map[string]any{"spec": nil}})), 200, ""},
 		"20,000 tolerations":   {"application/json; charset=utf-8", string(review(t, strings.Replace(gpuPod, "containers:", "tolerations: ["+many+"], containers:", 1), nil)), 200, ""},
 		"null where lists are": {"application/json", string(review(t, strings.Replace(gpuPod, "spec: {", "spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: null}}}, tolerations: null, ", 1), nil)), 200, ""},

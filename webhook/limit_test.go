@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -46,58 +47,86 @@ func send(t *testing.T, server *httptest.Server, body io.Reader, length int64) (
 	return response, string(text)
 }
 
-// What is small and decodes to much is refused before it is decoded, and leaves room for others.
+// What is small and decodes to much is not decoded: a pod is let through with a warning, a placeholder is refused. Whatever
+// the many values are, a tenth of them is decoded.
 func TestBoundedDecoding(t *testing.T) {
-	server := limited(t)
-	containers := strings.Repeat("{},", 100_000) + "{}"
-	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","object":{"spec":{"containers":[` + containers + `]}}}}`
-	for range 3 {
-		response, text := send(t, server, strings.NewReader(body), int64(len(body)))
-		assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
-		assert.Contains(t, text, "100005 JSON objects, more than warmpool's memory allows")
+	handlers := exampleHandlers(t)
+	for name, pod := range map[string]func(n int) string{
+		"objects":               func(n int) string { return `"spec":{"containers":[` + strings.Repeat("{},", n) + `{}]}` },
+		"elements of a list":    func(n int) string { return `"spec":{"containers":[{"args":[` + strings.Repeat(`"",`, n) + `""]}]}` },
+		"entries of a map":      func(n int) string { return `"metadata":{"labels":{` + entries(n) + `}}` },
+		"entries of quantities": func(n int) string { return `"spec":{"containers":[{"resources":{"limits":{` + entries(n) + `}}}]}` },
+	} {
+		t.Run(name, func(t *testing.T) {
+			failedOpen := metric(t, "warmpool_failed_open_total", "reason=too-large")
+			response := admit(t, handlers[webhook.PodsPath], bareReview(podsKind, pod(100_000)))
+			assert.True(t, response.Allowed)
+			require.Len(t, response.Warnings, 1)
+			assert.Regexp(t, `JSON values, more than any real one: it is not decoded, the pod is not placed`, response.Warnings[0])
+			assert.Equal(t, failedOpen+1, metric(t, "warmpool_failed_open_total", "reason=too-large"))
+			assert.NotContains(t, fmt.Sprint(admit(t, handlers[webhook.PodsPath], bareReview(podsKind, pod(2_000))).Warnings), "not decoded")
+		})
 	}
-	pod := review(t, gpuPod, nil)
-	response, _ := send(t, server, bytes.NewReader(pod), int64(len(pod)))
-	assert.Equal(t, http.StatusOK, response.StatusCode)
+	response := admit(t, handlers[webhook.ValidatePlaceholdersPath], bareReview(deploymentsKind, `"spec":{"template":{"spec":{"containers":[`+strings.Repeat("{},", 100_000)+`{}]}}}`))
+	assert.False(t, response.Allowed)
+	assert.EqualValues(t, http.StatusRequestEntityTooLarge, response.Result.Code)
+	assert.Contains(t, response.Result.Message, "remove what a placeholder does not need")
 }
 
-// Bodies of any size fill what is allowed; then others are told to come again, until one of these is done.
+const (
+	podsKind        = `{"group":"","version":"v1","kind":"Pod"}`
+	deploymentsKind = `{"group":"apps","version":"v1","kind":"Deployment"}`
+)
+
+func entries(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, `"k%d":"1",`, i)
+	}
+	return text.String() + `"z":"1"`
+}
+
+func bareReview(kind, object string) []byte {
+	return []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","kind":` + kind + `,"object":{` + object + `}}}`)
+}
+
+// Commas and braces in strings are no values: a pod may carry a table or a program.
+func TestTextsAreNotCounted(t *testing.T) {
+	text := strings.Repeat(`a,b,{\"c\":1}\\,`, 50_000)
+	response := admit(t, exampleHandlers(t)[webhook.PodsPath], bareReview(podsKind, `"metadata":{"labels":{"workspace.jupyter.org/workspace-name":"x"}},"spec":{"containers":[{"args":["`+text+`"]}]}`))
+	assert.NotEmpty(t, response.Patch)
+}
+
+// One large body is read at a time; meanwhile ordinary reviews are answered. A body that does not come gives its place up.
 func TestBoundedWork(t *testing.T) {
 	server := limited(t)
 	refused := metric(t, "warmpool_admissions_refused_total")
 	pod := review(t, gpuPod, nil)
+	body, writer := io.Pipe()
 	var group errgroup.Group
-	var slow []*io.PipeWriter
-	for i := range 8 {
-		body, writer := io.Pipe()
-		slow = append(slow, writer)
-		length := int64(-1)
-		if i%2 == 0 {
-			length = 7 << 20
-		}
-		group.Go(func() error {
-			response, _ := send(t, server, body, length)
-			assert.Equal(t, http.StatusBadRequest, response.StatusCode)
-			return nil
-		})
+	group.Go(func() error {
+		response, _ := send(t, server, body, 7<<20)
+		assert.Equal(t, http.StatusBadRequest, response.StatusCode)
+		return nil
+	})
+	require.Eventually(t, func() bool { return metric(t, "warmpool_admissions_in_flight") == 1 }, 10*time.Second, time.Millisecond)
+	for _, length := range []int64{-1, 2 << 20} {
+		response, text := send(t, server, io.MultiReader(strings.NewReader(strings.Repeat(" ", 2<<20))), length)
+		assert.Equal(t, http.StatusTooManyRequests, response.StatusCode, length)
+		seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
+		require.NoError(t, err)
+		assert.Positive(t, seconds)
+		assert.Equal(t, "warmpool has as many admission reviews in work as its memory allows; try again in 1 s\n", text)
 	}
-	require.Eventually(t, func() bool { return metric(t, "warmpool_admissions_in_flight") == 8 }, 10*time.Second, time.Millisecond)
+	assert.Greater(t, metric(t, "warmpool_admissions_refused_total"), refused)
 	response, text := send(t, server, bytes.NewReader(pod), int64(len(pod)))
-	assert.Equal(t, http.StatusTooManyRequests, response.StatusCode)
-	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
-	require.NoError(t, err)
-	assert.Positive(t, seconds)
-	assert.Equal(t, "warmpool has 56 MiB of admission reviews in work, as much as its memory allows; try again in 1 s\n", text)
-	assert.Equal(t, refused+1, metric(t, "warmpool_admissions_refused_total"))
-
-	require.NoError(t, slow[1].Close(), "its body ends")
-	require.Eventually(t, func() bool { return metric(t, "warmpool_admissions_in_flight") == 7 }, 10*time.Second, time.Millisecond)
-	response, text = send(t, server, bytes.NewReader(pod), int64(len(pod)))
 	assert.Equal(t, http.StatusOK, response.StatusCode, text)
 
-	// The others never end. They do not keep their places.
-	require.NoError(t, group.Wait())
+	require.NoError(t, group.Wait(), "its deadline has passed")
+	require.NoError(t, writer.Close())
 	require.Eventually(t, func() bool { return metric(t, "warmpool_admissions_in_flight") == 0 }, 10*time.Second, time.Millisecond)
+	response, _ = send(t, server, strings.NewReader(strings.Repeat(" ", 2<<20)), 2<<20)
+	assert.Equal(t, http.StatusBadRequest, response.StatusCode, "there is room for a large body again")
 }
 
 // Hundreds of ordinary reviews at once are no reason to refuse any.

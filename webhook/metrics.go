@@ -20,6 +20,7 @@ const (
 const (
 	reasonNotSynced = "not-synced"
 	reasonError     = "error"
+	reasonTooLarge  = "too-large"
 )
 
 var (
@@ -47,7 +48,7 @@ var (
 
 func init() {
 	metrics.Registry.MustRegister(admissions, findingsTotal, failedOpen, inFlight, refusedTotal)
-	for _, reason := range []string{reasonNotSynced, reasonError} {
+	for _, reason := range []string{reasonNotSynced, reasonError, reasonTooLarge} {
 		failedOpen.WithLabelValues(reason) // from the start 0, not absent
 	}
 }

@@ -55,31 +55,35 @@ func badRequest(format string, args ...any) error {
 	return &httpError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-// readReview reads and decodes the body, which takes room of the limiter until release is called. The error is an
-// *httpError with a 4xx code.
-func readReview[T any](w http.ResponseWriter, r *http.Request, l *limiter) (req *request[T], release func(), err error) {
-	release = func() {}
+// readReview reads and decodes the body, for which the share is made large enough. The error is an *httpError with a 4xx
+// code; with a *tooManyValues comes a request that has everything but its objects.
+func readReview[T any](w http.ResponseWriter, r *http.Request, s *share) (*request[T], error) {
 	if r.Method != http.MethodPost {
-		return nil, release, &httpError{http.StatusMethodNotAllowed, "send an AdmissionReview by POST"}
+		return nil, &httpError{http.StatusMethodNotAllowed, "send an AdmissionReview by POST"}
 	}
 	if !isJSON(r.Header.Get("Content-Type")) {
-		return nil, release, &httpError{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
+		return nil, &httpError{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
 	}
 	body, err := readBody(w, r)
 	if err != nil {
-		return nil, release, err
+		return nil, err
 	}
-	grown, err := l.decoding(body)
+	err = s.decoding(body)
+	if tooMany := (*tooManyValues)(nil); errors.As(err, &tooMany) {
+		envelope, malformed := decodeReview[struct{}](body, jsontext.AllowDuplicateNames(true)) // to find them it would keep every name
+		if malformed != nil {
+			return nil, malformed
+		}
+		return &request[T]{UID: envelope.UID, Kind: envelope.Kind, SubResource: envelope.SubResource, Name: envelope.Name, DryRun: envelope.DryRun}, err
+	}
 	if err != nil {
-		return nil, release, err
+		return nil, err
 	}
-	req, err = decodeReview[T](body)
-	return req, grown, err
+	return decodeReview[T](body)
 }
 
-func decodeReview[T any](body []byte) (*request[T], error) {
+func decodeReview[T any](body []byte, options ...json.Options) (*request[T], error) {
 	var in review[T]
-	var options []json.Options
 	if quantity.Suspect(body) {
 		options = append(options, json.WithUnmarshalers(quantity.Unmarshalers))
 	}

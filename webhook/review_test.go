@@ -103,7 +103,7 @@ func assertDecodes[T any](t *testing.T, object []byte, where string) {
 	require.NoError(t, err)
 	request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
-	got, _, err := readReview[T](httptest.NewRecorder(), request, newLimiter())
+	got, err := readReview[T](httptest.NewRecorder(), request, &share{limiter: newLimiter()})
 	require.NoError(t, err, "%s: %s", where, object)
 	wantJSON, err := json.Marshal(want)
 	require.NoError(t, err)

@@ -137,8 +137,8 @@ func (o *serveOptions) run(ctx context.Context) error {
 		return err
 	}
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		WebhookServer:           ctrlwebhook.NewServer(serverOptions),
-		Metrics:                 metricsserver.Options{BindAddress: o.metricsAddress},
+		WebhookServer:           newWebhookServer(serverOptions),
+		Metrics:                 metricsserver.Options{BindAddress: "0"}, // see addMetricsServer
 		HealthProbeBindAddress:  "0", // see probes
 		GracefulShutdownTimeout: new(drainTimeout),
 		// Only what writes waits for its turn: admissions are answered and facts read by every replica.
@@ -154,6 +154,9 @@ func (o *serveOptions) run(ctx context.Context) error {
 		}),
 	})
 	if err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	if err := addMetricsServer(mgr, o.metricsAddress); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
 	recorder := events.New(mgr)

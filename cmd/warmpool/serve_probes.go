@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,10 +19,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"warmpool.sh/webhook/server"
 )
 
 // stopping is what /readyz says from the signal to stop on.
 const stopping = "stopping"
+
+const (
+	// lookInterval is for how long an answer of the checks holds.
+	lookInterval = time.Second
+	// lookTimeout is shorter than the kubelet waits, so that it reads the reason.
+	lookTimeout = 2 * time.Second
+)
 
 // probes is a manager whose /readyz says what is wrong; the manager's own withholds it, and so does the kubelet. What
 // changes is in the log, and faults are Events of warmpool's own pod too, for `kubectl describe pod`.
@@ -32,7 +42,10 @@ type probes struct {
 	mu     sync.Mutex
 	checks map[string]healthz.Checker
 	stop   bool
-	last   string // fault at the last look
+	last   string // fault that was reported last
+
+	looking sync.Mutex
+	looked  readiness
 }
 
 // teller tells Events; it is the Recorder of webhook/events.
@@ -54,8 +67,7 @@ func newProbes(mgr manager.Manager, address string, events teller) (*probes, err
 	// It says that the process answers, no more: what else may be wrong, no restart mends.
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "ok") })
 	mux.HandleFunc("/readyz", p.serveReady)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 90 * time.Second}
-	return p, mgr.Add(&manager.Server{Name: "health probe", Server: server, Listener: listener})
+	return p, mgr.Add(server.New("health probe", listener, mux, probeConnections, probeTimeout))
 }
 
 // AddReadyzCheck makes /readyz fail while check does.
@@ -72,32 +84,58 @@ func (p *probes) AddReadyzCheck(name string, check healthz.Checker) error {
 // serveReady answers 200, or 503 with one line for each check.
 func (p *probes) serveReady(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
-	checks, stop := p.checks, p.stop // complete before the manager starts
+	stop := p.stop
 	p.mu.Unlock()
 	if stop {
 		p.tell(stopping)
 		http.Error(w, stopping, http.StatusServiceUnavailable)
 		return
 	}
-	var lines, faults []string
-	for _, name := range slices.Sorted(maps.Keys(checks)) {
-		if err := checks[name](r); err != nil {
-			lines = append(lines, fmt.Sprintf("[-]%s: %v", name, err))
-			faults = append(faults, fmt.Sprintf("%s: %v", name, err))
-			continue
-		}
-		lines = append(lines, fmt.Sprintf("[+]%s ok", name))
-	}
-	fault := strings.Join(faults, "; ")
-	p.tell(fault)
-	switch {
-	case fault != "":
-		http.Error(w, strings.Join(lines, "\n"), http.StatusServiceUnavailable)
+	switch found := p.look(); {
+	case found.fault != "":
+		http.Error(w, strings.Join(found.lines, "\n"), http.StatusServiceUnavailable)
 	case r.URL.Query().Has("verbose"):
-		_, _ = fmt.Fprintln(w, strings.Join(lines, "\n"))
+		_, _ = fmt.Fprintln(w, strings.Join(found.lines, "\n"))
 	default:
 		_, _ = fmt.Fprint(w, "ok")
 	}
+}
+
+// readiness is what the checks said when they were run.
+type readiness struct {
+	at    time.Time
+	lines []string
+	fault string // empty when all is well
+}
+
+// look runs the checks, at most once in lookInterval however often it is called. Their time is not that of whoever asks: a
+// caller that hangs up is no fault of warmpool.
+func (p *probes) look() readiness {
+	p.looking.Lock()
+	defer p.looking.Unlock()
+	if time.Since(p.looked.at) < lookInterval {
+		return p.looked
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	defer cancel()
+	request := (&http.Request{URL: &url.URL{Path: "/readyz"}}).WithContext(ctx)
+	p.mu.Lock()
+	checks := p.checks // complete before the manager starts
+	p.mu.Unlock()
+	var found readiness
+	var faults []string
+	for _, name := range slices.Sorted(maps.Keys(checks)) {
+		if err := checks[name](request); err != nil {
+			found.lines = append(found.lines, fmt.Sprintf("[-]%s: %v", name, err))
+			faults = append(faults, fmt.Sprintf("%s: %v", name, err))
+			continue
+		}
+		found.lines = append(found.lines, fmt.Sprintf("[+]%s ok", name))
+	}
+	found.fault, found.at = strings.Join(faults, "; "), time.Now()
+	p.tell(found.fault)
+	p.looked = found
+	return found
 }
 
 // tell makes a change of readiness known; the fault is empty when there is none.

@@ -46,6 +46,24 @@ func ready(p *probes, url string) (int, string) {
 	return response.Code, response.Body.String()
 }
 
+// Whoever asks, be it for a moment and a thousand times, changes nothing of what is answered, and has it looked up once.
+func TestStrangersAskForReadiness(t *testing.T) {
+	m := &managerOf{}
+	p, err := newProbes(m, "0", m)
+	require.NoError(t, err)
+	looks := 0
+	require.NoError(t, p.AddReadyzCheck("webhook", func(r *http.Request) error { looks++; return r.Context().Err() }))
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	for range 1000 {
+		p.serveReady(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, "/readyz", nil))
+	}
+	code, _ := ready(p, "/readyz")
+	assert.Equal(t, http.StatusOK, code)
+	assert.Less(t, looks, 5)
+	assert.Empty(t, m.events)
+}
+
 // Readiness says what is wrong to who asks, in the log and by an Event, and says it once.
 func TestReadiness(t *testing.T) {
 	t.Setenv("POD_NAME", "warmpool-1")
@@ -62,7 +80,7 @@ func TestReadiness(t *testing.T) {
 		assert.Equal(t, http.StatusServiceUnavailable, code)
 		assert.Equal(t, "[-]facts: the cluster has not been read yet\n[+]webhook ok\n", body)
 	}
-	fault = nil
+	fault, p.looked = nil, readiness{}
 	for range 3 {
 		code, body := ready(p, "/readyz")
 		assert.Equal(t, http.StatusOK, code)

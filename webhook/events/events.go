@@ -36,6 +36,7 @@ type Recorder struct {
 	// instance tells the replicas apart.
 	instance string
 	queue    chan *eventsv1.Event
+	limits   *limits
 }
 
 var _ manager.LeaderElectionRunnable = (*Recorder)(nil)
@@ -50,7 +51,7 @@ func newRecorder(writer client.Writer, scheme *runtime.Scheme, log logr.Logger) 
 	if err != nil {
 		host = "unknown"
 	}
-	return &Recorder{writer: writer, scheme: scheme, log: log, instance: fmt.Sprintf("warmpool-%.100s", host), queue: make(chan *eventsv1.Event, most)}
+	return &Recorder{writer: writer, scheme: scheme, log: log, instance: fmt.Sprintf("warmpool-%.100s", host), queue: make(chan *eventsv1.Event, most), limits: newLimits()}
 }
 
 // NeedLeaderElection says no: every replica has something to tell.
@@ -115,9 +116,14 @@ func (r *Recorder) tell(name string, regarding, related runtime.Object, kind, re
 		event.Name, event.GenerateName = name, ""
 	}
 	event.Type, event.Reason, event.Action, event.Note = kind, reason, action, cut(note)
+	if !r.limits.allow(&event.Regarding) {
+		dropped.Inc()
+		return
+	}
 	select {
 	case r.queue <- event:
 	default:
+		dropped.Inc()
 		r.log.Info("Event not made: too many wait", "reason", reason)
 	}
 }

@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -98,11 +99,25 @@ func TestNoteIsCutByBytes(t *testing.T) {
 func TestTooManyEvents(t *testing.T) {
 	api := &made{}
 	r := newRecorder(api, scheme.Scheme, logr.Discard())
-	for range most + 10 {
-		r.Eventf(&corev1.ObjectReference{Namespace: "warm", Name: "ph"}, nil, corev1.EventTypeNormal, "ImageSynced", "Patch", "synced")
+	for i := range most + 10 {
+		r.Eventf(&corev1.ObjectReference{Namespace: "warm", Name: fmt.Sprint("ph-", i)}, nil, corev1.EventTypeNormal, "ImageSynced", "Patch", "synced")
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	require.NoError(t, r.Start(ended))
 	assert.Len(t, api.events, most)
+}
+
+// Nobody can have Events made about one object without end; others are not held up by it.
+func TestEventsAboutOneObjectAreLimited(t *testing.T) {
+	api := &made{}
+	r := newRecorder(api, scheme.Scheme, logr.Discard())
+	for range 600 {
+		r.Eventf(&corev1.ObjectReference{Namespace: "warm", Name: "ph"}, nil, corev1.EventTypeWarning, "NotReady", "Probe", "again")
+	}
+	r.Eventf(&corev1.ObjectReference{Namespace: "warm", Name: "other"}, nil, corev1.EventTypeNormal, "ImageSynced", "Patch", "synced")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, r.Start(ended))
+	assert.Len(t, api.events, objectBurst+1)
 }

@@ -50,13 +50,26 @@ func unlistedResources(o *Object, r *roomFor) []Finding {
 		if i == 0 {
 			unlisted = unknown
 		}
-		unlisted = slices.DeleteFunc(unlisted, func(name corev1.ResourceName) bool { return !slices.Contains(unknown, name) })
+		unlisted = slices.DeleteFunc(unlisted, func(name corev1.ResourceName) bool {
+			_, too := slices.BinarySearch(unknown, name) // both are sorted
+			return !too
+		})
 	}
-	var findings []Finding
-	for _, name := range unlisted {
-		why := fmt.Sprintf("sizing: no node of pool %s lists %s (%s): where none ever does, the pod stays Pending", o.Pool.Config.Name, name, clip(r.names(r.fits)))
-		findings = append(findings, notVerified(requestPath(o, name), why).withKey("not verified "+string(name)).
-			withFix("Start the device plugin of "+string(name)+" on the pool's nodes, or do not ask for it.").atMostAudit())
+	if len(unlisted) == 0 {
+		return nil
 	}
-	return findings
+	var names []string
+	for _, name := range unlisted[:min(len(unlisted), mostNamed)] {
+		names = append(names, string(name))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(unlisted) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	why := fmt.Sprintf("sizing: no node of pool %s lists %s (%s): where none ever does, the pod stays Pending", o.Pool.Config.Name, text, clip(r.names(r.fits)))
+	return []Finding{notVerified(requestPath(o, unlisted[0]), why).withKey("not verified: unlisted resources").
+		withFix("Start the device plugin of " + text + " on the pool's nodes, or do not ask for it.").atMostAudit()}
 }
+
+// mostNamed bounds a list of what a pod asks for, of which it may ask for thousands.
+const mostNamed = 3

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
 	"warmpool.sh/webhook/wake"
 )
@@ -207,11 +208,27 @@ func (c *Controller) tell(pod *corev1.Pod) {
 	}
 }
 
+// maxBytes is far above the size of a real pod. Of a larger one only that it is there, and where, is kept: whoever may create
+// pods must not fill the memory.
+const maxBytes = 128 << 10
+
 // strip keeps what a start is told by.
 func strip(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil
+	}
+	if pod.Size() > maxBytes {
+		pod = &corev1.Pod{
+			TypeMeta: pod.TypeMeta,
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+				CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+				Labels: map[string]string{config.WorkspaceLabel: pod.Labels[config.WorkspaceLabel]},
+			},
+			Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName},
+			Status: corev1.PodStatus{Phase: pod.Status.Phase},
+		}
 	}
 	stripped := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,

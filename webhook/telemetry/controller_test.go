@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -236,4 +238,21 @@ func TestTheSelectorChanges(t *testing.T) {
 		cancel()
 		assert.Equal(t, []string{"end workspace=b"}, take())
 	})
+}
+
+// Of a pod that is far larger than a real one nothing large is kept.
+func TestLargePodsAreNotKept(t *testing.T) {
+	limits := corev1.ResourceList{}
+	for i := range 10_000 {
+		limits[corev1.ResourceName(fmt.Sprintf("example.com/%d", i))] = resource.MustParse("1")
+	}
+	obj, err := strip(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "large", Labels: map[string]string{"workspace.jupyter.org/workspace-name": "ada", "other": "x"}},
+		Spec:       corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: limits}}}},
+	})
+	require.NoError(t, err)
+	kept, ok := obj.(*corev1.Pod)
+	require.True(t, ok)
+	assert.Less(t, kept.Size(), 1000)
+	assert.Equal(t, []string{"large", "n", "ada"}, []string{kept.Name, kept.Spec.NodeName, kept.Labels["workspace.jupyter.org/workspace-name"]})
 }

@@ -219,11 +219,22 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, binary string, sh
 				"--config="+w.ConfigFile, "--kubeconfig="+kubeconfig, "--namespace="+Namespace,
 				"--bind-address=127.0.0.1", "--port="+strconv.Itoa(port),
 				"--metrics-bind-address=127.0.0.1:"+strconv.Itoa(ports[0]), "--health-probe-bind-address=127.0.0.1:"+strconv.Itoa(ports[1]))
-			return append(args, extra...), []string{"POD_NAMESPACE=" + Namespace, "POD_NAME=" + name}
+			return append(args, extra...), append(shippedEnv(deployment), "POD_NAMESPACE="+Namespace, "POD_NAME="+name)
 		},
 		Ready: func(ctx context.Context, _ []int) error { return Get(ctx, w.HealthURL+"/readyz") },
 	})
 	return w, err
+}
+
+// shippedEnv are the variables of the shipped container that have a value, such as GOMEMLIMIT.
+func shippedEnv(deployment *appsv1.Deployment) []string {
+	var env []string
+	for _, variable := range deployment.Spec.Template.Spec.Containers[0].Env {
+		if variable.Value != "" {
+			env = append(env, variable.Name+"="+variable.Value)
+		}
+	}
+	return env
 }
 
 // shippedWarmpool finds the Deployment of warmpool and the text of its configuration.

@@ -1,0 +1,125 @@
+// Package attacks_test performs attacks on warmpool as it ships: one replica, under its memory limit, behind a real API
+// server through which Workspace pods are created meanwhile.
+package attacks_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/install"
+)
+
+// memoryLimit is that of the shipped Deployment.
+const memoryLimit = 256 << 20
+
+type cluster struct {
+	*controlplane.ControlPlane
+	admin    client.Client
+	warmpool *install.Warmpool
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	memory := newMemoryGroup(t, memoryLimit)
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{Log: t.Output()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })
+	c := &cluster{ControlPlane: plane}
+	c.admin, err = client.New(plane.Config, client.Options{})
+	require.NoError(t, err)
+	root, err := install.Root()
+	require.NoError(t, err)
+	crds, err := install.CRDs(root)
+	require.NoError(t, err)
+	shipped, err := install.Render(filepath.Join(root, "manifests", "overlays", "embedded"))
+	require.NoError(t, err)
+	port, err := controlplane.FreePort()
+	require.NoError(t, err)
+	local, err := install.Localize(shipped, port)
+	require.NoError(t, err)
+	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, local, examples(t, root))...))
+	binary, err := install.Build(t.Context(), root, plane.Dir)
+	require.NoError(t, err)
+	c.warmpool, err = install.Start(t.Context(), plane, memory.wrap(t, plane.Dir, binary), shipped, port)
+	require.NoError(t, err)
+	return c
+}
+
+// examples are the NodePools and templates that ship as an example.
+func examples(t *testing.T, root string) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, name := range []string{"cluster.yaml", "nodepools.yaml", "templates.yaml"} {
+		text, err := os.ReadFile(filepath.Join(root, "manifests", "examples", "fine", name))
+		require.NoError(t, err)
+		objects, err := controlplane.Decode(bytes.NewReader(text))
+		require.NoError(t, err)
+		all = append(all, objects...)
+	}
+	return slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == "HyperpodNodeClass" || o.GetKind() == "PriorityClass"
+	})
+}
+
+// create creates ordinary Workspace pods through the API server until stop is called, which gives what became of them.
+func (c *cluster) create(t *testing.T) (stop func() (created, refused, unplaced int)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var created, refused, unplaced atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ctx.Err() == nil; i++ {
+			pod := workspace(strconv.Itoa(i))
+			err := c.admin.Create(ctx, pod)
+			switch {
+			case ctx.Err() != nil:
+			case err != nil:
+				refused.Add(1)
+			case pod.Spec.Affinity == nil:
+				unplaced.Add(1)
+			default:
+				created.Add(1)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	return func() (int, int, int) {
+		cancel()
+		<-done
+		return int(created.Load()), int(refused.Load()), int(unplaced.Load())
+	}
+}
+
+func workspace(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "workspace-" + name, Namespace: "default", Labels: map[string]string{
+			"workspace.jupyter.org/workspace-name": name,
+		}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "workspace", Image: "registry.example/nb:1"}}},
+	}
+}
+
+// caller is a client of the webhook port with one HTTP/2 connection of its own.
+func caller() *http.Client {
+	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // an attacker does not mind
+	}}
+}

@@ -139,7 +139,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		WebhookServer:           newWebhookServer(serverOptions),
 		Metrics:                 metricsserver.Options{BindAddress: "0"}, // see addMetricsServer
-		HealthProbeBindAddress:  "0", // see probes
+		HealthProbeBindAddress:  "0",                                     // see probes
 		GracefulShutdownTimeout: new(drainTimeout),
 		// Only what writes waits for its turn: admissions are answered and facts read by every replica.
 		LeaderElection:                o.leaderElect,
@@ -156,16 +156,13 @@ func (o *serveOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	if err := addMetricsServer(mgr, o.metricsAddress); err != nil {
-		return fmt.Errorf("set up: %w", err)
-	}
 	recorder := events.New(mgr)
 	reload.recorder.Store(recorder)
 	probes, err := newProbes(mgr, o.healthAddress, recorder)
 	if err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	if err := probes.AddReadyzCheck("webhook", probe.check); err != nil {
+	if err := errors.Join(addMetricsServer(mgr, o.metricsAddress), probes.AddReadyzCheck("webhook", probe.check)); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
 	return o.start(probes.stopAfter(ctx, o.shutdownDelay), probes, recorder, certificates, watcher, evaluators)

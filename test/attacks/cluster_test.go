@@ -24,6 +24,7 @@ import (
 
 	"warmpool.sh/test/controlplane"
 	"warmpool.sh/test/install"
+	"warmpool.sh/test/needs"
 )
 
 // memoryLimit is that of the shipped Deployment.
@@ -38,6 +39,7 @@ type cluster struct {
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	memory := newMemoryGroup(t, memoryLimit)
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })
@@ -120,6 +122,6 @@ func workspace(name string) *corev1.Pod {
 // caller is a client of the webhook port with one HTTP/2 connection of its own.
 func caller() *http.Client {
 	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
-		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // an attacker does not mind
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
 }

@@ -62,8 +62,8 @@ func dial(t *testing.T, address string, secure bool) net.Conn {
 	if !secure {
 		return connection
 	}
-	client := tls.Client(connection, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // an attacker does not mind
-	if client.Handshake() != nil {                                          //nolint:noctx // the server has a time limit
+	client := tls.Client(connection, &tls.Config{InsecureSkipVerify: true})
+	if client.Handshake() != nil { //nolint:noctx // the server has a time limit
 		return nil
 	}
 	return client
@@ -74,7 +74,7 @@ func TestAnswersThatNoOneReads(t *testing.T) {
 	c := newCluster(t)
 	stop := c.create(t)
 	connection := dial(t, fmt.Sprintf("127.0.0.1:%d", c.warmpool.WebhookPort), false)
-	client := tls.Client(connection, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // an attacker does not mind
+	client := tls.Client(connection, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	require.NoError(t, client.HandshakeContext(t.Context()))
 	_, err := client.Write([]byte(http2.ClientPreface))
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestAnswersThatNoOneReads(t *testing.T) {
 	require.Less(t, len(body), 16<<10)
 	streams := 0
 	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); streams++ {
-		if post(framer, uint32(2*streams+1), body) != nil { //nolint:gosec // few
+		if post(framer, uint32(2*streams+1), body) != nil {
 			break
 		}
 		time.Sleep(time.Millisecond)

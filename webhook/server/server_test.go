@@ -98,7 +98,7 @@ func TestLargeHeadersAreRefused(t *testing.T) {
 }
 
 func TestSlowRequestsEnd(t *testing.T) {
-	address := serve(t, 1, 50*time.Millisecond, func(w http.ResponseWriter, r *http.Request) {
+	address := serve(t, 1, 50*time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
 		assert.Error(t, err)
 	})

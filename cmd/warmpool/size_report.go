@@ -189,7 +189,7 @@ func (r *poolReport) addAutoscaling(shapes []*sizing.Shape, held int, scalings [
 		}
 	}
 	a.OtherNodes = max(a.OtherNodes-held, 0)
-	cores := float64(a.CoresPerNode.MilliValue()) / 1000
+	cores := sizing.Cores(a.CoresPerNode)
 	for _, ratio := range sizing.Ratios(a.OtherNodes, cores) {
 		a.Ratios = append(a.Ratios, ratioReport{Linear: ratio.Linear, Replicas: ratio.Replicas, FromAbove: ratio.FromAbove, Meaning: ratio.Why})
 	}

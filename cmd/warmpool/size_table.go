@@ -175,7 +175,7 @@ func (t *sizeTable) autoscaling(a *autoscalingReport) {
 	t.table(rows)
 	least := "nodesPerReplica 1"
 	if !a.CoresPerNode.IsZero() {
-		least += " or coresPerReplica " + fmt.Sprintf("%g", float64(a.CoresPerNode.MilliValue())/1000)
+		least += " or coresPerReplica " + fmt.Sprintf("%g", sizing.Cores(a.CoresPerNode))
 	}
 	t.wrapped("  ", "With "+least+" or less each placeholder's node calls for the next one, up to max.")
 }

@@ -145,7 +145,7 @@ func percent(part, whole float64) string {
 }
 
 func exact(q resource.Quantity) string {
-	return strconv.FormatFloat(q.AsApproximateFloat64(), 'f', -1, 64)
+	return strconv.FormatFloat(float64(q.MilliValue())/1000, 'f', -1, 64) // as it is written: 31.9, not 31.900000000000002
 }
 
 // amount writes a quantity for people: cores, GiB, or as it is.

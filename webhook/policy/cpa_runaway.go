@@ -100,7 +100,7 @@ func (a *Audit) largestNode(s *autoscaler) (cores float64, shape string) {
 		}
 		for _, sh := range a.sizes.Pool(s.poolName()).Shapes {
 			offer, known := sh.Offers[corev1.ResourceCPU]
-			if have := offer.Allocatable.AsApproximateFloat64(); known && have > cores && sh.Hosts(t.placeholder.Spec) {
+			if have := sizing.Cores(offer.Allocatable); known && have > cores && sh.Hosts(t.placeholder.Spec) {
 				cores, shape = have, sh.NameAmong(nil)
 			}
 		}

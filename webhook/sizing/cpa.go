@@ -3,6 +3,8 @@ package sizing
 import (
 	"fmt"
 	"math"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Linear is the linear mode of the Cluster Proportional Autoscaler (CPA) 1.10: one replica for so many cores and one
@@ -92,6 +94,9 @@ func (l Linear) FromAbove(otherNodes int, coresPerNode float64) int {
 	}
 	return replicas
 }
+
+// Cores is a quantity of cpu as CPA counts it, to the thousandth: a number that prints as people write it.
+func Cores(cpu resource.Quantity) float64 { return float64(cpu.MilliValue()) / 1000 }
 
 // Ratio is a suggestion for CPA.
 type Ratio struct {

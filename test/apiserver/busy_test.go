@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,25 +21,26 @@ func TestBusy(t *testing.T) {
 	s := newStranger(warmpool.WebhookPort)
 	refused, failed := metric(t, "warmpool_admissions_refused_total"), metric(t, "warmpool_failed_open_total")
 	var slow errgroup.Group
-	var ends []io.Closer
-	for range 8 {
+	const size, count = 1 << 20, 24 // together what may be in work, each no large one
+	var ends []*io.PipeWriter
+	for range count {
 		body, end := io.Pipe()
 		ends = append(ends, end)
 		slow.Go(func() error {
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, s.base+webhook.PodsPath, body)
-			request.RequestURI = ""
+			request.RequestURI, request.ContentLength = "", size
 			request.Header.Set("Content-Type", "application/json")
 			response, err := s.client.Do(request)
 			if err != nil {
 				return err
 			}
 			if response.StatusCode != http.StatusBadRequest {
-				return fmt.Errorf("a review without an end is answered with %s", response.Status)
+				return fmt.Errorf("an empty review is answered with %s", response.Status)
 			}
 			return response.Body.Close()
 		})
 	}
-	eventually(t, "all that may be is in work", func() bool { return metric(t, "warmpool_admissions_in_flight") == 8 })
+	eventually(t, "all that may be is in work", func() bool { return metric(t, "warmpool_admissions_in_flight") == count })
 	u := newUser(t)
 	namespace := u.namespace(t)
 	var users errgroup.Group
@@ -49,13 +51,15 @@ func TestBusy(t *testing.T) {
 	})
 	eventually(t, "the API server is refused", func() bool { return metric(t, "warmpool_admissions_refused_total") > refused })
 	for _, end := range ends {
+		_, err := end.Write(bytes.Repeat([]byte{' '}, size))
+		require.NoError(t, err)
 		require.NoError(t, end.Close())
 	}
 	require.NoError(t, slow.Wait())
 	require.NoError(t, users.Wait())
 	assert.NotContains(t, asJSON(t, o.got), `"affinity":null`)
 	assert.Contains(t, asJSON(t, o.got), `"requiredDuringSchedulingIgnoredDuringExecution"`, "the pod is placed")
-	assert.Equal(t, failed+8, metric(t, "warmpool_failed_open_total"), "those without an end, and no other")
+	assert.Equal(t, failed+count, metric(t, "warmpool_failed_open_total"), "the slow ones, and no other")
 	assert.Zero(t, metric(t, "warmpool_admissions_in_flight"))
 }
 

@@ -40,7 +40,7 @@ func TestCRDsAbsentAtStart(t *testing.T) {
 			o.same(t)
 			assert.Empty(t, o.warnings)
 		}
-		o := u.create(t, "default", placeholder(t, "gpu", gpu))
+		o := u.create(t, "overprovisioning", placeholder(t, "gpu", gpu))
 		require.NoError(t, o.err, "nothing is denied for lack of facts")
 		assert.Contains(t, strings.Join(o.warnings, "\n"), "no NodePool CRD (karpenter.sh) in the cluster")
 		for _, warning := range o.warnings {
@@ -60,10 +60,10 @@ func TestCRDsAbsentAtStart(t *testing.T) {
 	})
 	eventually(t, "WorkspaceTemplates are read", func() bool { return strings.Contains(readLog(t, late.Log), `kind="WorkspaceTemplate"`) })
 	d := placeholder(t, "gpu", gpu)
-	d.Name = "after"
+	d.Namespace, d.Name = "overprovisioning", "after"
 	eventually(t, "everything is verified", func() bool {
 		u.warnings(t) // those of before
-		_, err := u.AppsV1().Deployments("default").Create(t.Context(), d, dryRun)
+		_, err := u.AppsV1().Deployments(d.Namespace).Create(t.Context(), d, dryRun)
 		require.NoError(t, err)
 		return len(u.warnings(t)) == 0
 	})

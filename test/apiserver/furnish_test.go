@@ -114,6 +114,8 @@ func furnish(ctx context.Context) error {
 	// Placeholders of these tests ask for little, whatever the pool's mode.
 	baseConfiguration.Rules = map[string]config.Action{"placeholder-sizing-mode": config.Off}
 	baseConfiguration.Pools = append(baseConfiguration.Pools, morePools...)
+	// Each test has placeholders in namespaces of its own.
+	baseConfiguration.Rules = map[string]config.Action{"placeholder-elsewhere": config.Off}
 	if err := writeConfiguration(&baseConfiguration); err != nil {
 		return err
 	}

@@ -30,13 +30,20 @@ import (
 
 var placeholderRules = []string{"placeholder-anti-affinity", "placeholder-do-not-disrupt", "placeholder-pull-command"}
 
+// webhookOnly are faults that the API server does not see: a command is read by a shell's parser, and pods have
+// pod-template-hash, templates have not. docs/cel.md names them.
+var webhookOnly = []string{
+	"placeholder-anti-affinity/deny-hash-absent.txtar", "placeholder-anti-affinity/deny-hash-value.txtar",
+	"placeholder-pull-command/deny-sleeps.txtar", "placeholder-pull-command/deny-update-begins-to-sleep.txtar",
+}
+
 // judge is the label by which a policy is for the Deployments of one configuration.
 const judge = "example.com/judge"
 
 // judges are the policies so far, by the configurations that they are of.
 type judges map[string]string
 
-// The policy of placeholders denies what the engine denies by the rules that it has, and nothing else.
+// The policy of placeholders denies what the engine denies by the rules that it has, but for webhookOnly, and nothing else.
 func TestPlaceholders(t *testing.T) {
 	byConfig := judges{}
 	compared, denied, refused := 0, 0, 0
@@ -48,6 +55,10 @@ func TestPlaceholders(t *testing.T) {
 			t.Run(strings.TrimPrefix(file, testdata+"/"), func(t *testing.T) {
 				c := readPlaceholder(t, file, rule)
 				want := c.denied()
+				if slices.Contains(webhookOnly, strings.TrimPrefix(file, testdata+"/")) {
+					require.True(t, want, "it is not for the webhook alone any more")
+					want = false
+				}
 				if c.object.DeletionTimestamp != nil {
 					refused++ // one does not create what is being deleted
 					return

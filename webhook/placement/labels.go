@@ -27,6 +27,18 @@ func NormalKey(key string) string {
 	return key
 }
 
+// Names are the labels that Karpenter reads as the label, itself among them, sorted.
+func Names(key string) []string {
+	names := []string{key}
+	for alias, normal := range aliases {
+		if normal == key {
+			names = append(names, alias)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // label is what a node selection asks of one label.
 type label struct {
 	key string // as Karpenter reads it

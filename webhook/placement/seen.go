@@ -114,9 +114,15 @@ func isCustom(key string) bool {
 		!strings.HasSuffix(domain, "amazonaws.com") && !strings.HasSuffix(domain, "k8s.aws")
 }
 
+// maxDoubted bounds the work on a node selection: of one with more terms nothing is doubted.
+const maxDoubted = 64
+
 // Doubts are the parts of the node selection that admit the pool and that no node of it may meet all the same: a label that
 // neither NodePools nor nodes have, or one that all nodes have otherwise. None where some term is beyond doubt.
 func (p *Pool) Doubts(spec *corev1.PodSpec) []Exclusion {
+	if terms := requiredNodeSelectorTerms(spec); terms != nil && len(*terms) > maxDoubted {
+		return nil
+	}
 	var doubts []Exclusion
 	for _, way := range p.ways(spec) {
 		if key := doubted(way.offers, way.asked); key != "" {

@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -133,9 +132,9 @@ func requirementsOn(spec *corev1.PodSpec, x placement.Exclusion) (text, key stri
 		key = cmp.Or(key, k)
 		return true
 	}
-	for _, k := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
-		if name(k) {
-			parts = append(parts, k+"="+spec.NodeSelector[k])
+	for _, k := range placement.Names(x.Key) {
+		if value, asked := spec.NodeSelector[k]; asked && name(k) {
+			parts = append(parts, k+"="+value)
 		}
 	}
 	if x.Term >= 0 {

@@ -111,11 +111,9 @@ func furnish(ctx context.Context) error {
 	if err := yaml.UnmarshalStrict(example, &baseConfiguration); err != nil {
 		return err
 	}
-	// Placeholders of these tests ask for little, whatever the pool's mode.
-	baseConfiguration.Rules = map[string]config.Action{"placeholder-sizing-mode": config.Off}
+	// Placeholders of these tests ask for little, whatever the pool's mode, and each test has namespaces of its own for them.
+	baseConfiguration.Rules = map[string]config.Action{"placeholder-sizing-mode": config.Off, "placeholder-elsewhere": config.Off}
 	baseConfiguration.Pools = append(baseConfiguration.Pools, morePools...)
-	// Each test has placeholders in namespaces of its own.
-	baseConfiguration.Rules = map[string]config.Action{"placeholder-elsewhere": config.Off}
 	if err := writeConfiguration(&baseConfiguration); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 
 // Beside the example cluster: NodePools with the taints that tests are about.
 const moreNodePools = `
-{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: cpu-a}, spec: {template: {spec: {NODECLASS, requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]}}}}
+{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: cpu-a}, spec: {template: {spec: {NODECLASS, requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}, {key: disk, operator: Exists}]}}}}
 ---
 apiVersion: karpenter.sh/v1
 kind: NodePool
@@ -33,7 +33,7 @@ spec:
   template:
     spec:
       NODECLASS
-      requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]
+      requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}, {key: disk, operator: Exists}]
       taints:
       - {key: nvidia.com/gpu, value: "true", effect: NoSchedule}
       - {key: dedicated, value: notebooks, effect: NoSchedule}
@@ -44,7 +44,7 @@ spec:
 apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: evicting}
-spec: {template: {spec: {NODECLASS, requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}], taints: [{key: example.com/owner, value: notebooks, effect: NoExecute}]}}}
+spec: {template: {spec: {NODECLASS, requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}, {key: disk, operator: Exists}], taints: [{key: example.com/owner, value: notebooks, effect: NoExecute}]}}}
 ---
 apiVersion: karpenter.sh/v1
 kind: NodePool
@@ -53,12 +53,12 @@ spec:
   template:
     spec:
       NODECLASS
-      requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]
+      requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}, {key: disk, operator: Exists}]
       taints:
       - {key: example.com/team, value: a, effect: NoSchedule}
       - {key: example.com/team, value: b, effect: NoSchedule}
 ---
-{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: starting}, spec: {template: {spec: {NODECLASS, requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]}}}}
+{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: starting}, spec: {template: {spec: {NODECLASS, requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}, {key: disk, operator: Exists}]}}}}
 `
 
 const nodeClass = "nodeClassRef: {group: karpenter.sagemaker.amazonaws.com, kind: HyperpodNodeClass, name: spaces}"

@@ -64,7 +64,7 @@ func TestReload(t *testing.T) {
 	})
 	t.Run("a rule denies, but not in this pool", func(t *testing.T) {
 		configure(t, func(c *config.WarmPoolConfiguration) {
-			c.Rules = map[string]config.Action{"placeholder-image-tag": config.Deny}
+			c.Rules = map[string]config.Action{"placeholder-image-tag": config.Deny, "placeholder-elsewhere": config.Off}
 			i := slices.IndexFunc(c.Pools, func(p config.Pool) bool { return p.Name == "gpu-a" })
 			c.Pools[i].Rules = map[string]config.Action{"placeholder-image-tag": config.Audit}
 		})
@@ -83,7 +83,7 @@ func TestReload(t *testing.T) {
 	})
 	t.Run("a rule that is off neither judges nor fills", func(t *testing.T) {
 		configure(t, func(c *config.WarmPoolConfiguration) {
-			c.Rules = map[string]config.Action{"workspace-tolerations": config.Off, "placeholder-grace-period": config.Off, "placeholder-pull-command": config.Off}
+			c.Rules = map[string]config.Action{"workspace-tolerations": config.Off, "placeholder-grace-period": config.Off, "placeholder-pull-command": config.Off, "placeholder-elsewhere": config.Off}
 		})
 		o := u.create(t, u.namespace(t), workspacePod("gpu-a", gpu))
 		require.NoError(t, o.err)

@@ -83,6 +83,9 @@ func (a *Audit) serviceFaults(service *admissionv1.ServiceReference, webhook int
 		return []Finding{orElsewhere(f, services, "Service "+key+" is not among these files: without it no webhook is answered")}
 	}
 	port := ptr.Deref(service.Port, 443)
+	if there.Spec.Type == corev1.ServiceTypeExternalName {
+		return nil // the API server asks another host, and the ports listed here count for nothing
+	}
 	if !slices.ContainsFunc(there.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }) {
 		return []Finding{invalid(path.Child("port"), port, fmt.Sprintf("Service %s has no port %d: the API server gets no answer", key, port)).
 			withFix("Correct the port here or in the Service.")}

@@ -24,6 +24,7 @@ var (
 		{"karpenter.sagemaker.amazonaws.com", "v1", "HyperpodNodeClass", "hyperpodnodeclasses", false},
 		{"karpenter.k8s.aws", "v1", "EC2NodeClass", "ec2nodeclasses", false},
 		{"eks.amazonaws.com", "v1", "NodeClass", "nodeclasses", false},
+		{"cert-manager.io", "v1", "Certificate", "certificates", true},
 		{"wgpolicyk8s.io", "v1alpha2", "PolicyReport", "policyreports", true},
 		{"wgpolicyk8s.io", "v1alpha2", "ClusterPolicyReport", "clusterpolicyreports", false},
 	}

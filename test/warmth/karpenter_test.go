@@ -1,6 +1,7 @@
 package warmth_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -122,7 +124,7 @@ func TestKarpenterRemovesTheNodeOfTheLonely(t *testing.T) {
 			for _, pod := range pods {
 				c.has(t, pod, labels("true", first)) // KWOK is the kubelet here
 				if pod != lonely {
-					c.workspace(t, "beside-"+pod.Spec.NodeName, pod.Spec.NodeName, "100m")
+					c.workspaceOn(t, pod.Spec.NodeName)
 				}
 			}
 			for _, pod := range pods {
@@ -147,4 +149,21 @@ func TestKarpenterRemovesTheNodeOfTheLonely(t *testing.T) {
 			}
 		})
 	}
+}
+
+// workspaceOn puts a Workspace on a node: nodes of Karpenter's fake provider cannot be selected by their hostname.
+func (c *cluster) workspaceOn(t *testing.T, node string) {
+	t.Helper()
+	name := "on-" + node
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, Labels: map[string]string{"workspace.jupyter.org/workspace-name": name}},
+		Spec: corev1.PodSpec{
+			AutomountServiceAccountToken: new(bool), NodeName: node,
+			Containers: []corev1.Container{{Name: "workspace", Image: first}},
+		},
+	}
+	require.NoError(t, c.admin.Create(t.Context(), pod))
+	t.Cleanup(func() {
+		assert.NoError(t, c.admin.Delete(context.WithoutCancel(t.Context()), pod, client.GracePeriodSeconds(0)))
+	})
 }

@@ -26,16 +26,22 @@ func TestScaleDownTakesTheLonely(t *testing.T) {
 			for _, pod := range pods {
 				c.says(t, pod, pulled)
 			}
-			for _, pod := range pods {
-				c.costs(t, pod, pod != lonely)
-			}
-			_, _, err := c.Kubectl(t.Context(), "", "scale", fmt.Sprintf("--replicas=%d", count-1), "-n", placeholders, "deployment/spaces-placeholder-cpu")
-			require.NoError(t, err)
-			c.settled(t, count-1)
-			for _, pod := range pods {
-				assert.Equal(t, pod != lonely, c.exists(t, pod), pod.Name)
-			}
+			c.loses(t, pods, lonely)
 		})
+	}
+}
+
+// loses scales down by one and wants the lonely placeholder to go, once the costs of all say so, and no other.
+func (c *cluster) loses(t *testing.T, pods []*corev1.Pod, lonely *corev1.Pod) {
+	t.Helper()
+	for _, pod := range pods {
+		c.costs(t, pod, pod != lonely)
+	}
+	_, _, err := c.Kubectl(t.Context(), "", "scale", fmt.Sprintf("--replicas=%d", len(pods)-1), "-n", placeholders, "deployment/spaces-placeholder-cpu")
+	require.NoError(t, err)
+	c.settled(t, len(pods)-1)
+	for _, pod := range pods {
+		assert.Equal(t, pod != lonely, c.exists(t, pod), pod.Name)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"warmpool.sh/test/needs"
 )
 
-// nodePool has nodes that expire soon, and for which Karpenter waits no longer than a moment.
+// nodePool lacks what a test is about: when nodes expire, and when empty ones are given back.
 const nodePool = `
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
@@ -32,26 +32,33 @@ spec:
     spec:
       nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: spaces}
       requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [ml.m5.4xlarge]}]
-      expireAfter: 30s
-      terminationGracePeriod: 5s
-  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: Never}
+      %s
+  disruption: {consolidationPolicy: WhenEmpty, %s}
 `
 
-// A node expires as before, be its placeholder warm or still pulling: Karpenter does not evict what says do-not-disrupt, but
-// deletes it when the node's time is over, and no budget is asked. Others take their place.
-func TestKarpenterExpiresNodes(t *testing.T) {
+// withKarpenter is a cluster of the test's own, with the NodePool completed by these parts.
+func withKarpenter(t *testing.T, expiry, disruption string) *cluster {
+	t.Helper()
 	if !*long {
 		needs.Skip(t, needs.Flag, "make e2e sets -long")
 	}
-	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true}))
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true, Log: t.Output()})
+	options := controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true, Log: t.Output()}
+	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), options))
+	cp, err := controlplane.Start(t.Context(), options)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })
 	c, err := newCluster(t.Context(), cp)
 	require.NoError(t, err)
-	objects, err := controlplane.Decode(strings.NewReader(nodePool))
+	objects, err := controlplane.Decode(strings.NewReader(fmt.Sprintf(nodePool, expiry, disruption)))
 	require.NoError(t, err)
 	require.NoError(t, c.Apply(t.Context(), objects...))
+	return c
+}
+
+// A node expires as before, be its placeholder warm or still pulling: Karpenter does not evict what says do-not-disrupt, but
+// deletes it when the node's time is over, and no budget is asked. Others take their place.
+func TestKarpenterExpiresNodes(t *testing.T) {
+	c := withKarpenter(t, "expireAfter: 30s\n      terminationGracePeriod: 5s", "consolidateAfter: Never")
 	pods := c.scale(t, 2)
 	for _, pod := range pods {
 		c.has(t, pod, labels("true", first)) // KWOK is the kubelet here
@@ -83,39 +90,9 @@ func TestKarpenterExpiresNodes(t *testing.T) {
 	}
 }
 
-// quickPool gives empty nodes back at once.
-const quickPool = `
-apiVersion: karpenter.kwok.sh/v1alpha1
-kind: KWOKNodeClass
-metadata: {name: spaces}
-spec: {nodeRegistrationDelay: 1s}
----
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: spaces-cpu}
-spec:
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: spaces}
-      requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [ml.m5.4xlarge]}]
-      expireAfter: Never
-  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 1s, budgets: [{nodes: "100%"}]}
-`
-
 // The placeholder that is alone on its node goes when the number falls, and Karpenter takes the node away, each time.
 func TestKarpenterRemovesTheNodeOfTheLonely(t *testing.T) {
-	if !*long {
-		needs.Skip(t, needs.Flag, "make e2e sets -long")
-	}
-	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true}))
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Karpenter: true, Log: t.Output()})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })
-	c, err := newCluster(t.Context(), cp)
-	require.NoError(t, err)
-	objects, err := controlplane.Decode(strings.NewReader(quickPool))
-	require.NoError(t, err)
-	require.NoError(t, c.Apply(t.Context(), objects...))
+	c := withKarpenter(t, "expireAfter: Never", `consolidateAfter: 1s, budgets: [{nodes: "100%"}]`)
 	const count = 3
 	for try := range 10 {
 		t.Run(fmt.Sprint(try), func(t *testing.T) {
@@ -127,15 +104,7 @@ func TestKarpenterRemovesTheNodeOfTheLonely(t *testing.T) {
 					c.workspaceOn(t, pod.Spec.NodeName)
 				}
 			}
-			for _, pod := range pods {
-				c.costs(t, pod, pod != lonely)
-			}
-			_, _, err := c.Kubectl(t.Context(), "", "scale", fmt.Sprintf("--replicas=%d", count-1), "-n", placeholders, "deployment/spaces-placeholder-cpu")
-			require.NoError(t, err)
-			c.settled(t, count-1)
-			for _, pod := range pods {
-				assert.Equal(t, pod != lonely, c.exists(t, pod), pod.Name)
-			}
+			c.loses(t, pods, lonely)
 			eventually(t, "its node goes with it", func() string {
 				if err := c.admin.Get(t.Context(), client.ObjectKey{Name: lonely.Spec.NodeName}, &corev1.Node{}); client.IgnoreNotFound(err) != nil || err == nil {
 					return fmt.Sprintf("node %s is there: %v", lonely.Spec.NodeName, err)

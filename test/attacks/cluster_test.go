@@ -3,11 +3,9 @@
 package attacks_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/test/controlplane"
@@ -56,28 +53,14 @@ func newCluster(t *testing.T) *cluster {
 	require.NoError(t, err)
 	local, err := install.Localize(shipped, port)
 	require.NoError(t, err)
-	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, local, examples(t, root))...))
+	examples, err := install.Examples(root)
+	require.NoError(t, err)
+	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, local, examples)...))
 	binary, err := install.Build(t.Context(), root, plane.Dir)
 	require.NoError(t, err)
 	c.warmpool, err = install.Start(t.Context(), plane, memory.wrap(t, plane.Dir, binary), shipped, port)
 	require.NoError(t, err)
 	return c
-}
-
-// examples are the NodePools and templates that ship as an example.
-func examples(t *testing.T, root string) []*unstructured.Unstructured {
-	t.Helper()
-	var all []*unstructured.Unstructured
-	for _, name := range []string{"cluster.yaml", "nodepools.yaml", "templates.yaml"} {
-		text, err := os.ReadFile(filepath.Join(root, "manifests", "examples", "fine", name))
-		require.NoError(t, err)
-		objects, err := controlplane.Decode(bytes.NewReader(text))
-		require.NoError(t, err)
-		all = append(all, objects...)
-	}
-	return slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool {
-		return o.GetKind() == "HyperpodNodeClass" || o.GetKind() == "PriorityClass"
-	})
 }
 
 // create creates ordinary Workspace pods through the API server until stop is called, which gives what became of them.

@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -76,17 +75,8 @@ func (c *cluster) overlay(t *testing.T, root, name string) []*unstructured.Unstr
 // examples are the NodePools, that of the GPUs with a taint of its own, and the templates.
 func (c *cluster) examples(t *testing.T, root string) []*unstructured.Unstructured {
 	t.Helper()
-	var all []*unstructured.Unstructured
-	for _, name := range []string{"cluster.yaml", "nodepools.yaml", "templates.yaml"} {
-		text, err := os.ReadFile(filepath.Join(root, "manifests", "examples", "fine", name))
-		require.NoError(t, err)
-		objects, err := controlplane.Decode(bytes.NewReader(text))
-		require.NoError(t, err)
-		all = append(all, objects...)
-	}
-	all = slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool {
-		return o.GetKind() == "HyperpodNodeClass" || o.GetKind() == "PriorityClass"
-	})
+	all, err := install.Examples(root)
+	require.NoError(t, err)
 	for _, object := range all {
 		if object.GetKind() == "NodePool" && object.GetName() == "spaces-gpu" {
 			taints, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "taints")

@@ -80,6 +80,26 @@ func CRDs(root string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
+// Examples are the namespaces, NodePools and templates of manifests/examples/fine, but for kinds without a CRD here and what
+// the overlays have themselves.
+func Examples(root string) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, name := range []string{"cluster.yaml", "nodepools.yaml", "templates.yaml"} {
+		text, err := os.ReadFile(filepath.Join(root, "manifests", "examples", "fine", name))
+		if err != nil {
+			return nil, err
+		}
+		objects, err := controlplane.Decode(bytes.NewReader(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, objects...)
+	}
+	return slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == "HyperpodNodeClass" || o.GetKind() == "PriorityClass"
+	}), nil
+}
+
 // Render builds a kustomization, in the order in which it is to be applied.
 func Render(dir string) ([]*unstructured.Unstructured, error) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)

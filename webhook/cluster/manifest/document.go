@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/cli-runtime/pkg/resource"
+	yamljson "sigs.k8s.io/yaml"
 )
 
 // document is one YAML or JSON document of a file.
@@ -195,30 +195,29 @@ type item struct {
 	path string
 }
 
-// decode reads the objects of a document; List kinds give their items. A document without content is empty. The error
-// goes behind the place.
+// decode reads the objects of a document, as kubectl does; List kinds give their items. A document without content is
+// empty. The error goes behind the place.
 func decode(doc document) (items []item, empty bool, err error) {
-	if content, ok := quick(doc.text); ok {
-		items, err := flatten(nil, &unstructured.Unstructured{Object: content}, "")
-		if err != nil {
+	data := []byte(doc.text)
+	if !json.Valid(data) {
+		if data, err = yamljson.YAMLToJSON(data); err != nil {
 			return nil, false, explain(doc, err)
 		}
-		return items, false, nil
 	}
-	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().
-		Stream(strings.NewReader(doc.text), doc.place).Do().Infos()
+	if data = bytes.TrimSpace(data); len(data) == 0 || string(data) == "null" {
+		return nil, true, nil
+	}
+	object, _, err := unstructured.UnstructuredJSONScheme.Decode(data, nil, nil)
 	if err != nil {
 		return nil, false, explain(doc, err)
 	}
-	for _, info := range infos {
-		if items, err = flatten(items, info.Object, ""); err != nil {
-			return nil, false, explain(doc, err)
-		}
+	if items, err = flatten(nil, object, ""); err != nil {
+		return nil, false, explain(doc, err)
 	}
-	return items, len(infos) == 0, nil
+	return items, false, nil
 }
 
-// flatten appends the items of lists, and of lists among them, which the builder's own Flatten does not take.
+// flatten appends the items of lists, and of lists among them.
 func flatten(items []item, object runtime.Object, path string) ([]item, error) {
 	switch o := object.(type) {
 	case *unstructured.UnstructuredList:
@@ -247,7 +246,7 @@ var errNotObject = errors.New("not a Kubernetes object; it needs apiVersion, kin
 
 var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
 
-// explain finds out what is wrong with a document that the builder refused: its errors name no line of the file and no
+// explain finds out what is wrong with a document that the decoder refused: its errors name no line of the file and no
 // field, and some repeat the whole object, which may hold secrets.
 func explain(doc document, refused error) error {
 	var parsed any

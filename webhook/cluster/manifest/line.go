@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,72 +34,27 @@ func (o Object) Line(field string) int {
 // steps are the names and indices of a field path.
 var steps = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
 
-// lastAsked keeps the blocks of the document of a file that was asked about last: they take many times the room of their
-// text, and the questions about one document come together.
+// lastAsked keeps the parsed document of a file that was asked about last: it takes many times the room of its text, and
+// the questions about one document come together.
 type lastAsked struct {
 	mu   sync.Mutex
 	doc  document
-	root *block
+	root *yaml.Node
 }
 
+// line is the line of the document, from 1, to which the path leads, or of the closest field around it; the first where
+// the document cannot be parsed.
 func (l *lastAsked) line(doc document, path []string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.root == nil || l.doc.place != doc.place {
-		root, ok := readBlocks(doc.text, true)
-		if !ok {
-			root = block{text: doc.text, line: 1}
+		var parsed yaml.Node
+		if err := yaml.Unmarshal([]byte(doc.text), &parsed); err != nil || len(parsed.Content) == 0 {
+			parsed.Content = []*yaml.Node{{Line: 1}}
 		}
-		l.doc, l.root = doc, &root
+		l.doc, l.root = doc, parsed.Content[0]
 	}
-	return l.root.find(path)
-}
-
-// find is the line of the part to which the path leads, or of the closest one around it.
-func (b *block) find(path []string) int {
-	if b.text != "" {
-		return b.line - 1 + b.lineIn(path)
-	}
-	if len(path) == 0 {
-		return b.line
-	}
-	part := b.part(path[0])
-	switch {
-	case part == nil:
-		return b.line
-	case part.text == "":
-		return part.find(path[1:])
-	case part.name == "":
-		return part.find(append([]string{"0"}, path[1:]...)) // its text is a sequence of it alone
-	default:
-		return part.find(path)
-	}
-}
-
-func (b *block) part(name string) *block {
-	if _, isSequence := b.value.([]any); isSequence {
-		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(b.parts) {
-			return &b.parts[i]
-		}
-		return nil
-	}
-	i := slices.IndexFunc(b.parts, func(part block) bool { return part.name == name })
-	if i < 0 {
-		return nil
-	}
-	return &b.parts[i]
-}
-
-// lineIn is the line of the block's text, from 1, to which the path leads; the first where YAML's parser knows no lines.
-func (b *block) lineIn(path []string) int {
-	if b.node == nil {
-		var document yaml.Node
-		if err := yaml.Unmarshal([]byte(b.text), &document); err != nil || len(document.Content) == 0 {
-			document.Content = []*yaml.Node{{Line: 1}}
-		}
-		b.node = document.Content[0]
-	}
-	node, line := b.node, b.node.Line
+	node, line := l.root, l.root.Line
 	for _, name := range path {
 		at, value := child(node, name)
 		if value == nil {

@@ -1,7 +1,6 @@
 // Package manifest reads files as a cluster: Kubernetes objects in YAML or JSON from files, folders and standard input.
 //
-// paths -> files (source.go) -> documents -> objects, in one pass (quick.go, blocks.go) or by cli-runtime's builder (document.go),
-// each checked against the kinds that Kubernetes knows (kinds.go) and in its namespace (scope.go) -> one Reading (reading.go)
+// paths -> files (source.go) -> documents -> objects (document.go), each checked against the kinds that Kubernetes knows (kinds.go) and in its namespace (scope.go) -> one Reading (reading.go)
 // with a Snapshot (snapshot.go). What else lies in a folder is passed over (passed.go). Nothing is contacted.
 // Every error names file, document and, where there is one, the field; several are joined.
 package manifest

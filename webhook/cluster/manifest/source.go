@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
-	"k8s.io/cli-runtime/pkg/resource"
 )
 
 const (
@@ -23,6 +22,9 @@ const (
 	// maxBytes bounds one file; etcd takes objects of 1.5 MiB.
 	maxBytes = 10 << 20
 )
+
+// extensions are the ends of the names of manifests in a folder, as kubectl has them.
+var extensions = []string{".json", ".yaml", ".yml"}
 
 // source is a file to read. given tells that it was named itself, and not found in a folder.
 type source struct {
@@ -94,7 +96,7 @@ func (r *reader) manifestsIn(folder string) ([]source, error) {
 			return nil
 		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") || r.ignored(name)):
 			return fs.SkipDir
-		case entry.IsDir() || !slices.Contains(resource.FileExtensions, filepath.Ext(name)) || r.ignored(name):
+		case entry.IsDir() || !slices.Contains(extensions, filepath.Ext(name)) || r.ignored(name):
 			return nil
 		}
 		path := filepath.Join(folder, name)
@@ -109,7 +111,7 @@ func (r *reader) manifestsIn(folder string) ([]source, error) {
 		return nil, fmt.Errorf("read folder %s: %w", folder, err)
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: no manifest in this folder; it needs files that end in %s", folder, strings.Join(resource.FileExtensions, ", "))
+		return nil, fmt.Errorf("%s: no manifest in this folder; it needs files that end in %s", folder, strings.Join(extensions, ", "))
 	}
 	return files, nil
 }

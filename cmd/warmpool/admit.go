@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/yaml"
 
 	"warmpool.sh/webhook"
@@ -54,7 +53,7 @@ type admitOptions struct {
 }
 
 func newAdmitCommand() *cobra.Command {
-	o := &admitOptions{surroundings: surroundings{kube: &genericclioptions.ConfigFlags{KubeConfig: new(string), Context: new(string)}}}
+	o := &admitOptions{}
 	cmd := &cobra.Command{
 		Use:   "admit -f FILE",
 		Short: "Show what serve would do with objects: patch, warnings, denials",
@@ -86,7 +85,7 @@ Exit codes: 0, all objects are admitted; 1, some object is denied; 2, bad usage 
 	flags.StringVar(&o.clusterDir, "cluster", "", "Folder or file of manifests that stands for the cluster")
 	o.manifests.add(flags, "Namespace of objects in files that name none (default: default)")
 	flags.StringVarP(&o.output, "output", "o", "yaml", "Output format: yaml (the objects as admitted), patch (one JSON patch a line) or json")
-	o.kube.AddFlags(flags)
+	o.kube.add(flags)
 	return cmd
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"warmpool.sh/webhook/audit"
 	"warmpool.sh/webhook/config"
@@ -40,7 +39,7 @@ var severities = []string{string(policy.SeverityError), string(policy.SeverityWa
 const failOnNothing = "none"
 
 func newAuditCommand() *cobra.Command {
-	o := &auditOptions{surroundings: surroundings{kube: &genericclioptions.ConfigFlags{KubeConfig: new(string), Context: new(string)}}}
+	o := &auditOptions{}
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Check a live cluster, or manifests, against every rule",
@@ -87,7 +86,7 @@ cannot be read or holds no object, or bad usage.`,
 	o.manifests.add(flags, "Show only findings about objects of this namespace; objects in files that name none are in it (default: default). With -A all findings are shown")
 	flags.BoolVar(&o.complete, "complete", false, "The files of -f are the whole cluster: what is not among them does not exist")
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "Show findings about all namespaces and about objects without one (default)")
-	o.kube.AddFlags(flags)
+	o.kube.add(flags)
 	return cmd
 }
 
@@ -171,12 +170,12 @@ func (o *auditOptions) subject() string {
 	if len(o.files) > 0 {
 		return "Manifests: " + strings.Join(o.files, ", ")
 	}
-	return cmp.Or(*o.kube.Context, "The cluster of the current context")
+	return cmp.Or(o.kube.context, "The cluster of the current context")
 }
 
 // check reports options that name what is not there.
 func (o *auditOptions) check() error {
-	if len(o.files) > 0 && (*o.kube.KubeConfig != "" || *o.kube.Context != "") {
+	if len(o.files) > 0 && o.kube.given() {
 		return errors.New("give -f or --kubeconfig/--context, not both")
 	}
 	if o.stdinName != "" && !slices.Contains(o.files, "-") {

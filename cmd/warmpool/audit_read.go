@@ -95,7 +95,7 @@ func placesOf(objects []manifest.Object, stdinName string) func(policy.Ref, stri
 }
 
 func (o *auditOptions) readCluster(ctx context.Context) (*audited, error) {
-	restConfig, err := o.kube.ToRESTConfig()
+	restConfig, err := o.kube.restConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find a cluster (or give -f PATH): %w", err)
 	}

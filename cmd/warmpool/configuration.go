@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
@@ -35,14 +34,14 @@ const (
 type surroundings struct {
 	configFile string
 	clusterDir string
-	kube       *genericclioptions.ConfigFlags
+	kube       kubeFlags
 	manifests  manifestFlags
 }
 
 // read gives the configuration and the facts: of the folder --cluster, or of the live cluster that --kubeconfig or
 // --context name; with neither, nothing is known of the cluster and the configuration must be given.
 func (s *surroundings) read(cmd *cobra.Command) (*config.WarmPoolConfiguration, *cluster.Snapshot, error) {
-	askedLive := *s.kube.KubeConfig != "" || *s.kube.Context != ""
+	askedLive := s.kube.given()
 	switch {
 	case s.clusterDir != "" && askedLive:
 		return nil, nil, errors.New("give --cluster or --kubeconfig/--context, not both")
@@ -84,7 +83,7 @@ func addLastSeen(facts *cluster.Snapshot, objects []manifest.Object) error {
 }
 
 func (s *surroundings) readLive(ctx context.Context) (*config.WarmPoolConfiguration, *cluster.Snapshot, error) {
-	restConfig, err := s.kube.ToRESTConfig()
+	restConfig, err := s.kube.restConfig()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
 
 	"warmpool.sh/webhook/cel"
@@ -25,7 +24,7 @@ func newExportCommand() *cobra.Command {
 }
 
 func newExportCELCommand() *cobra.Command {
-	o := &surroundings{kube: &genericclioptions.ConfigFlags{KubeConfig: new(string), Context: new(string)}}
+	o := &surroundings{}
 	cmd := &cobra.Command{
 		Use:   "cel",
 		Short: "Print the placement of Workspace pods, and rules of placeholders, as policies of the API server",
@@ -51,7 +50,7 @@ Exit codes: 0, printed; 2, bad usage or input.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.configFile, "config", "", "File with the WarmPoolConfiguration (default: the one that the cluster holds)")
 	flags.StringVar(&o.clusterDir, "cluster", "", "Folder or file of manifests that stands for the cluster")
-	o.kube.AddFlags(flags)
+	o.kube.add(flags)
 	return cmd
 }
 
@@ -96,10 +95,10 @@ func (s *surroundings) exportCEL(cmd *cobra.Command) error {
 
 // checkServed tells what is wrong where a live cluster does not take the policy.
 func (s *surroundings) checkServed() error {
-	if *s.kube.KubeConfig == "" && *s.kube.Context == "" {
+	if !s.kube.given() {
 		return nil
 	}
-	restConfig, err := s.kube.ToRESTConfig()
+	restConfig, err := s.kube.restConfig()
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/klog/v2"
@@ -56,11 +55,11 @@ type serveOptions struct {
 	healthAddress  string
 	leaderElect    bool
 	logging        *logsapi.LoggingConfiguration
-	kube           *genericclioptions.ConfigFlags
+	kube           kubeFlags
 }
 
 func newServeCommand() *cobra.Command {
-	o := &serveOptions{logging: logsapi.NewLoggingConfiguration(), kube: &genericclioptions.ConfigFlags{KubeConfig: new(string), Context: new(string)}}
+	o := &serveOptions{logging: logsapi.NewLoggingConfiguration()}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the admission webhooks in the cluster",
@@ -93,7 +92,7 @@ one stays in force.`,
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "Address of /metrics; 0 for none")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "Have one replica alone write what is kept in the cluster; false where only one runs")
-	o.kube.AddFlags(flags)
+	o.kube.add(flags)
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 5*time.Second, "How long to go on serving after the signal to stop, not ready any more, until no API server sends requests here")
 	o.tls.addFlags(cmd)
 	logsapi.AddFlags(o.logging, flags)
@@ -103,7 +102,7 @@ one stays in force.`,
 func (o *serveOptions) run(ctx context.Context) error {
 	log := klog.Background()
 	ctrl.SetLogger(log)
-	restConfig, err := o.kube.ToRESTConfig()
+	restConfig, err := o.kube.restConfig()
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/yaml"
 
 	"warmpool.sh/webhook/cluster"
@@ -24,7 +23,7 @@ type sizeOptions struct {
 }
 
 func newSizeCommand() *cobra.Command {
-	o := &sizeOptions{surroundings: surroundings{kube: &genericclioptions.ConfigFlags{KubeConfig: new(string), Context: new(string)}}}
+	o := &sizeOptions{}
 	cmd := &cobra.Command{
 		Use:   "size",
 		Short: "Show placeholder requests and CPA ratios that fit the pools' nodes",
@@ -54,7 +53,7 @@ Exit codes: 0, some pool was sized; 2, none was, or bad usage or input.`,
 	flags.StringVar(&o.clusterDir, "cluster", "", "Folder or file of manifests that stands for the cluster")
 	o.manifests.add(flags, "Namespace of objects in files that name none (default: default)")
 	flags.StringVarP(&o.output, "output", "o", "table", "Output format: table, json, yaml or patch (for kustomize, by the pools' configured modes)")
-	o.kube.AddFlags(flags)
+	o.kube.add(flags)
 	return cmd
 }
 

@@ -84,7 +84,7 @@ func testUntrusted(t *testing.T, i *install) {
 	isReady := func() bool { return ready() == nil }
 	ctx := t.Context()
 	require.EventuallyWithT(t, func(t *assert.CollectT) { require.NotEmpty(t, i.ca(ctx, t)) }, soon, 50*time.Millisecond)
-	require.Never(t, isReady, 3*time.Second, 50*time.Millisecond, "the library tries every second")
+	require.Never(t, isReady, 3*time.Second, 50*time.Millisecond)
 
 	verbs("list", "watch", "patch")
 	require.Eventually(t, isReady, soon, 50*time.Millisecond)
@@ -139,7 +139,7 @@ func testRotationLosesNothing(t *testing.T, i *install) {
 
 // A serving certificate is renewed before it expires, twice in a row.
 func testRenewal(t *testing.T, i *install) {
-	address, _ := i.start(t, func(c *Certs) { c.embedded.authority.LeafDuration = settle })
+	address, _ := i.start(t, func(c *Certs) { c.embedded.life = settle })
 	ca := i.waitForBundle(t)
 	serials := map[string]bool{}
 	require.Eventually(t, func() bool {

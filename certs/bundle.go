@@ -3,31 +3,14 @@ package certs
 import (
 	"bytes"
 	"cmp"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // maxBundle is the number of CAs in a caBundle: the present one and the one before it.
 const maxBundle = 2
-
-// caOf returns the CA in a Secret, or nil when the Secret holds no valid one; then
-// the authority is about to replace it.
-func caOf(secret *corev1.Secret, now time.Time) *x509.Certificate {
-	certPEM := secret.Data[corev1.TLSCertKey]
-	pair, err := tls.X509KeyPair(certPEM, secret.Data[corev1.TLSPrivateKeyKey])
-	if err != nil || !bytes.Equal(certPEM, secret.Data[corev1.ServiceAccountRootCAKey]) {
-		return nil
-	}
-	if !pair.Leaf.IsCA || now.After(pair.Leaf.NotAfter) {
-		return nil
-	}
-	return pair.Leaf
-}
 
 // trustedCAs returns the CAs that caBundle shall hold, newest first: ca, and the
 // newest of the earlier ones of ours in present (PEM, what the configurations

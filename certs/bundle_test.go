@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -24,8 +23,8 @@ const day = 24 * time.Hour
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// newCA makes a self-signed certificate that is valid from now+from to now+to.
-func newCA(t *testing.T, name string, from, to time.Duration, change ...func(*x509.Certificate)) (*x509.Certificate, []byte) {
+// makeCA makes a self-signed certificate that is valid from now+from to now+to.
+func makeCA(t *testing.T, name string, from, to time.Duration, change ...func(*x509.Certificate)) (*x509.Certificate, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -73,13 +72,13 @@ func notCA(c *x509.Certificate) { c.IsCA = false }
 
 func TestTrustedCAs(t *testing.T) {
 	t.Parallel()
-	ca, _ := newCA(t, "ours", 0, 365*day)
-	previous, _ := newCA(t, "ours", -240*day, 125*day)
-	older, _ := newCA(t, "ours", -300*day, 65*day)
-	expired, _ := newCA(t, "ours", -400*day, -time.Second)
-	foreign, _ := newCA(t, "theirs", -10*day, 355*day)
-	leaf, _ := newCA(t, "ours", -day, day, notCA)
-	forged, _ := newCA(t, "ours", -2*day, 100*day)
+	ca, _ := makeCA(t, "ours", 0, 365*day)
+	previous, _ := makeCA(t, "ours", -240*day, 125*day)
+	older, _ := makeCA(t, "ours", -300*day, 65*day)
+	expired, _ := makeCA(t, "ours", -400*day, -time.Second)
+	foreign, _ := makeCA(t, "theirs", -10*day, 355*day)
+	leaf, _ := makeCA(t, "ours", -day, day, notCA)
+	forged, _ := makeCA(t, "ours", -2*day, 100*day)
 	forged.Raw = bytes.Clone(forged.Raw)
 	forged.Raw[len(forged.Raw)-1] ^= 1 // breaks the signature
 
@@ -107,34 +106,6 @@ func TestTrustedCAs(t *testing.T) {
 			t.Parallel()
 			assert.Equal(t, string(pemOf(test.want...)), string(pemOf(trustedCAs(test.ca, test.present, now)...)))
 		})
-	}
-}
-
-func TestCAOf(t *testing.T) {
-	t.Parallel()
-	ca, key := newCA(t, "ours", -day, day)
-	_, otherKey := newCA(t, "ours", -day, day)
-	expired, expiredKey := newCA(t, "ours", -2*day, -day)
-	leaf, leafKey := newCA(t, "ours", -day, day, notCA)
-	secret := func(cert, key, caCert []byte) *corev1.Secret {
-		return &corev1.Secret{Data: map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": caCert}}
-	}
-	got := caOf(secret(pemOf(ca), key, pemOf(ca)), now)
-	require.NotNil(t, got)
-	assert.True(t, got.Equal(ca))
-
-	for name, invalid := range map[string]*corev1.Secret{
-		"no data":           {},
-		"empty certificate": secret(nil, key, pemOf(ca)),
-		"empty key":         secret(pemOf(ca), nil, pemOf(ca)),
-		"no ca.crt":         secret(pemOf(ca), key, nil),
-		"other ca.crt":      secret(pemOf(ca), key, pemOf(expired)),
-		"other key":         secret(pemOf(ca), otherKey, pemOf(ca)),
-		"garbage":           secret([]byte("?"), []byte("?"), []byte("?")),
-		"expired":           secret(pemOf(expired), expiredKey, pemOf(expired)),
-		"no CA":             secret(pemOf(leaf), leafKey, pemOf(leaf)),
-	} {
-		assert.Nil(t, caOf(invalid, now), name)
 	}
 }
 

@@ -3,11 +3,10 @@ package certs
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -29,72 +28,107 @@ import (
 // fieldManager owns caBundle of the webhook configurations and nothing else.
 const fieldManager = "warmpool-cabundle"
 
-// caBundle keeps caBundle of the webhook configurations equal to the CA in the Secret.
+// caBundle keeps a valid CA in the Secret, and caBundle of the webhook configurations equal to it.
 type caBundle struct {
 	registrations []registration
 	secrets       client.Reader
 	secret        types.NamespacedName
 	writer        client.Client
-
-	// trusted is the CA that all webhook configurations have been seen to hold.
-	trusted atomic.Pointer[x509.Certificate]
+	embedded      *embedded // what signs by the CA that all webhook configurations have been seen to hold
 }
 
-// addCABundle adds the reconciler to the manager. The pointer returned holds the
-// CA that caBundle trusts; nil until then.
-func addCABundle(mgr manager.Manager, registrations []registration, opts Options, objects *objects, log logr.Logger) (*atomic.Pointer[x509.Certificate], error) {
+// addCABundle adds the reconciler to the manager.
+func (c *Certs) addCABundle(mgr manager.Manager) error {
 	r := &caBundle{
-		registrations: registrations,
-		secrets:       objects.placeholders,
-		secret:        types.NamespacedName{Namespace: opts.Namespace, Name: opts.SecretName},
+		registrations: c.registrations(),
+		secrets:       c.objects.placeholders,
+		secret:        types.NamespacedName{Namespace: c.opts.Namespace, Name: c.opts.SecretName},
 		writer:        mgr.GetClient(),
+		embedded:      c.embedded,
 	}
+	log := mgr.GetLogger().WithName("certs")
 	// One key for all objects: bursts coalesce and writes do not overlap.
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: r.secret}}
 	})
-	return &r.trusted, builder.ControllerManagedBy(mgr).
+	return builder.ControllerManagedBy(mgr).
 		Named("ca-bundle").
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
 		WithLogConstructor(func(*reconcile.Request) logr.Logger { return log }).
-		WatchesRawSource(source.Kind[client.Object](objects.placeholders, &corev1.Secret{}, enqueue)).
-		WatchesRawSource(source.Kind[client.Object](objects.placeholders, &admissionv1.MutatingWebhookConfiguration{}, enqueue)).
-		WatchesRawSource(source.Kind[client.Object](objects.placeholders, &admissionv1.ValidatingWebhookConfiguration{}, enqueue)).
-		WatchesRawSource(source.Kind[client.Object](objects.pods, &admissionv1.MutatingWebhookConfiguration{}, enqueue)).
+		WatchesRawSource(source.Kind[client.Object](c.objects.placeholders, &corev1.Secret{}, enqueue)).
+		WatchesRawSource(source.Kind[client.Object](c.objects.placeholders, &admissionv1.MutatingWebhookConfiguration{}, enqueue)).
+		WatchesRawSource(source.Kind[client.Object](c.objects.placeholders, &admissionv1.ValidatingWebhookConfiguration{}, enqueue)).
+		WatchesRawSource(source.Kind[client.Object](c.objects.pods, &admissionv1.MutatingWebhookConfiguration{}, enqueue)).
 		Complete(r)
 }
 
-// Reconcile writes caBundle where it differs. Without a valid CA it does nothing:
-// the authority makes one, and the watch on its Secret comes back here.
+// Reconcile makes a CA where there is none that can be used, or it is old, and writes caBundle where it differs. What is
+// written comes back here, and to the other replicas, by the watches.
 func (r *caBundle) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	var secret corev1.Secret
-	if err := r.secrets.Get(ctx, r.secret, &secret); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if err := r.secrets.Get(ctx, r.secret, &secret); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
 	}
 	now := time.Now()
-	ca := caOf(&secret, now)
-	if ca == nil {
-		return reconcile.Result{}, nil
+	ca := caOf(&secret, r.embedded.names, now)
+	var failure error
+	if ca == nil || now.After(renewalAt(ca.Leaf)) {
+		failure = r.unlessFaster(ctx, r.replaceCA(ctx, &secret, now))
 	}
+	if ca == nil {
+		return reconcile.Result{}, failure
+	}
+	if err := r.trust(ctx, ca, now); err != nil || failure != nil {
+		return reconcile.Result{}, errors.Join(r.unlessFaster(ctx, err), failure)
+	}
+	return reconcile.Result{RequeueAfter: time.Hour}, nil // soon enough to renew the CA, and to drop one that has expired
+}
+
+// trust writes caBundle, and then has certificates signed by this CA.
+func (r *caBundle) trust(ctx context.Context, ca *tls.Certificate, now time.Time) error {
 	configurations, err := r.existing(ctx)
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
-	cas := trustedCAs(ca, presentBundles(configurations), now)
+	cas := trustedCAs(ca.Leaf, presentBundles(configurations), now)
 	if err := r.write(ctx, configurations, encodeCertificates(cas)); err != nil {
-		if apierrors.IsConflict(err) {
-			// Another replica was faster; the watch brings its version here.
-			log.FromContext(ctx).V(1).Info("Webhook configuration changed meanwhile")
-			return reconcile.Result{}, nil
-		}
-		return reconcile.Result{}, err
+		return err
 	}
-	if before := r.trusted.Swap(ca); !ca.Equal(before) {
+	if r.embedded.trust(ca, now) {
 		log.FromContext(ctx).Info("CA changed", "kind", "Secret", "namespace", r.secret.Namespace, "name", r.secret.Name)
 	}
-	// Come back to drop the first CA that expires.
-	expiry := cas[len(cas)-1].NotAfter
-	return reconcile.Result{RequeueAfter: max(expiry.Sub(now), 0) + time.Second}, nil
+	return nil
+}
+
+// unlessFaster returns nil where err says that another replica was faster.
+func (r *caBundle) unlessFaster(ctx context.Context, err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		log.FromContext(ctx).V(1).Info("Changed meanwhile by another replica", "reason", err.Error())
+		return nil
+	}
+	return err
+}
+
+// replaceCA writes a new CA into the Secret, which need not exist.
+func (r *caBundle) replaceCA(ctx context.Context, secret *corev1.Secret, now time.Time) error {
+	ca, err := newCA(r.secret.Name, r.embedded.names, now)
+	if err != nil {
+		return err
+	}
+	if secret.Data, err = secretData(ca); err != nil {
+		return err
+	}
+	if secret.ResourceVersion == "" {
+		secret.Namespace, secret.Name = r.secret.Namespace, r.secret.Name
+		err = r.writer.Create(ctx, secret)
+	} else {
+		err = r.writer.Update(ctx, secret)
+	}
+	if err != nil {
+		return fmt.Errorf("write the CA into Secret %s: %w", r.secret, err)
+	}
+	log.FromContext(ctx).Info("Made a CA", "kind", "Secret", "namespace", r.secret.Namespace, "name", r.secret.Name)
+	return nil
 }
 
 // existing returns those of the webhook configurations that exist. One that does

@@ -125,8 +125,8 @@ func startCertManager(t *testing.T) *certManager {
 		Namespace: "warmpool-system", MutatingConfiguration: "warmpool", ValidatingConfiguration: "warmpool", PodsConfiguration: "warmpool-pods",
 	}}}
 	m.certificate = m.mounted(t)
-	life := time.Until(now) // newCA counts from a fixed day
-	m.ca, m.caKey = newCA(t, "cert-manager", -life-day, -life+day)
+	life := time.Until(now) // makeCA counts from a fixed day
+	m.ca, m.caKey = makeCA(t, "cert-manager", -life-day, -life+day)
 	m.issue(t, time.Now().Add(time.Hour))
 	m.inject(t, pemOf(m.ca))
 	binary, err := shipped.Build(t.Context(), root, cluster.Dir)

@@ -56,12 +56,12 @@ type Certs struct {
 	opts     Options
 	source   certificateSource
 	embedded *embedded // the source in ModeEmbedded, else nil
+	files    *files    // the source in the other modes, else nil
 	objects  *objects  // nil before SetupWithManager
 }
 
 // certificateSource is what makes or finds the certificate that is served.
 type certificateSource interface {
-	manager.Runnable
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
@@ -77,7 +77,8 @@ func New(opts Options) (*Certs, error) {
 		if opts.Dir == "" {
 			return nil, fmt.Errorf("certificates from %q need the folder of tls.crt and tls.key: set Dir", opts.Mode)
 		}
-		return &Certs{opts: opts, source: newFiles(opts.Dir)}, nil
+		f := newFiles(opts.Dir)
+		return &Certs{opts: opts, source: f, files: f}, nil
 	case ModeEmbedded:
 		if opts.Namespace == "" {
 			return nil, errors.New("embedded certificates need the namespace of the CA Secret: set Namespace")
@@ -108,14 +109,12 @@ func (c *Certs) SetupWithManager(mgr manager.Manager) error {
 		return fmt.Errorf("setting up the watch on the webhook configurations: %w", err)
 	}
 	if c.embedded != nil {
-		log := mgr.GetLogger().WithName("certs")
-		trusted, err := addCABundle(mgr, c.registrations(), c.opts, c.objects, log)
-		if err != nil {
+		if err := c.addCABundle(mgr); err != nil {
 			return fmt.Errorf("setting up the caBundle of the webhook configurations: %w", err)
 		}
-		c.embedded.configure(mgr.GetConfig(), trusted, log)
+		return nil
 	}
-	if err := mgr.Add(c.source); err != nil {
+	if err := mgr.Add(c.files); err != nil {
 		return fmt.Errorf("setting up the serving certificate: %w", err)
 	}
 	return nil

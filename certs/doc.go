@@ -6,10 +6,10 @@
 // be installed or mounted:
 //
 //   - a CA lives in a Secret, which every replica creates if it is absent,
-//     replaces if it is not valid and renews at two thirds of its life
-//     (cert-manager's DynamicAuthority);
-//   - every replica signs a serving certificate for itself, in memory
-//     (cert-manager's DynamicSource);
+//     replaces if it is not valid and renews at two thirds of its life; it can
+//     sign for the Service alone;
+//   - every replica signs a serving certificate for itself, in memory, and
+//     renews it at two thirds of its life, too;
 //   - every replica keeps caBundle of our webhook configurations equal to the
 //     CA, and for a while to the one before it.
 //
@@ -18,6 +18,8 @@
 // a change of the CA not before the API servers had time to read the new
 // caBundle. No leader is needed: replicas write only when something differs, and
 // the API server lets one of them win.
+//
+// Both are valid from five minutes ago, because clocks differ.
 //
 // To change the CA, delete the Secret. The CA before it stays trusted until it
 // expires; to distrust a leaked one, delete the Secret again a minute later.

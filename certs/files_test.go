@@ -23,7 +23,7 @@ func TestFilesAreWatched(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	put := func() *x509.Certificate {
-		cert, key := newCA(t, "files", -3650*day, 36500*day, func(c *x509.Certificate) { c.DNSNames = []string{"files"} })
+		cert, key := makeCA(t, "files", -3650*day, 36500*day, func(c *x509.Certificate) { c.DNSNames = []string{"files"} })
 		require.NoError(t, os.WriteFile(keyFile, key, 0o600))
 		require.NoError(t, os.WriteFile(certFile, pemOf(cert), 0o600))
 		return cert
@@ -36,7 +36,7 @@ func TestFilesAreWatched(t *testing.T) {
 	certs.Configure(&options)
 	done := make(chan error, 1)
 	go func() { done <- webhook.NewServer(options).Start(t.Context()) }()
-	go func() { done <- certs.source.Start(t.Context()) }()
+	go func() { done <- certs.files.Start(t.Context()) }()
 	t.Cleanup(func() { assert.NoError(t, errors.Join(<-done, <-done)) })
 	serves := func(want *x509.Certificate) func() bool {
 		return func() bool { _, err := dial(address, "files", pemOf(want)); return err == nil }

@@ -22,8 +22,6 @@ import (
 // fixed is a source of one certificate, or of none.
 type fixed struct{ *tls.Certificate }
 
-func (fixed) Start(context.Context) error { return nil }
-
 func (f fixed) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if f.Certificate == nil {
 		return nil, errors.New("none yet")
@@ -44,7 +42,7 @@ func (f filled) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 // chain is a serving certificate below an intermediate CA, and the PEM of the root.
 func chain(t *testing.T) (*tls.Certificate, []byte) {
 	t.Helper()
-	root, rootKey := newCA(t, "root", -day, day)
+	root, rootKey := makeCA(t, "root", -day, day)
 	middle, middleKey := issue(t, root, rootKey, func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = true, true })
 	return serve(t, middle, middleKey), pemOf(root)
 }
@@ -64,8 +62,8 @@ func serve(t *testing.T, ca *x509.Certificate, caKey []byte) *tls.Certificate {
 func TestReady(t *testing.T) {
 	t.Parallel()
 	served, root := chain(t)
-	other, _ := newCA(t, "root", -day, day)
-	expired, expiredKey := newCA(t, "root", -2*day, -time.Second)
+	other, _ := makeCA(t, "root", -day, day)
+	expired, expiredKey := makeCA(t, "root", -2*day, -time.Second)
 	outlives := serve(t, expired, expiredKey)
 	service := admissionv1.WebhookClientConfig{CABundle: root, Service: &admissionv1.ServiceReference{Namespace: "warmpool-system", Name: "warmpool-webhook"}}
 	with := func(change func(*admissionv1.WebhookClientConfig)) admissionv1.WebhookClientConfig {

@@ -2,8 +2,10 @@ package certs
 
 import (
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,7 +20,37 @@ var (
 	ourNames = serviceNames(ours.ServiceName, ours.Namespace)
 )
 
-// Whoever has the key of the CA can make certificates for warmpool's Service, but for no other name, no address and no CA.
+const ourHost = "warmpool-webhook.warmpool-system.svc" // what an API server asks for
+
+// checkLimits plays whoever has the key of a CA: that makes certificates for warmpool's Service, but for no other name and
+// no address.
+func checkLimits(t *testing.T, ca *x509.Certificate, stolen []byte) {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AddCert(ca)
+	at := ca.NotBefore.Add(time.Hour)
+	trusted := func(name string, change func(*x509.Certificate)) error {
+		forged, _ := issue(t, ca, stolen, change)
+		_, err := forged.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, CurrentTime: at})
+		return err
+	}
+	require.NoError(t, trusted(ourHost, func(c *x509.Certificate) { c.DNSNames = []string{ourHost} }), "this is what the CA is for")
+	for _, name := range []string{
+		"kubernetes.default.svc", "webhook.other.svc", "warmpool-webhook.other.svc", "*.warmpool-system.svc", "example.com",
+	} {
+		err := trusted(name, func(c *x509.Certificate) { c.DNSNames = []string{name} })
+		assert.ErrorContains(t, err, "not authorized to sign for this name", name)
+	}
+	for _, address := range []string{"127.0.0.1", "fd00::1"} {
+		err := trusted(address, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.ParseIP(address)} })
+		assert.ErrorContains(t, err, "not authorized to sign for this name", address)
+	}
+	critical := slices.ContainsFunc(ca.Extensions, func(e pkix.Extension) bool {
+		return e.Critical && e.Id.String() == "2.5.29.30"
+	})
+	assert.True(t, critical, "what does not know name constraints trusts nothing of this CA")
+}
+
 func TestCASignsForItsServiceAlone(t *testing.T) {
 	t.Parallel()
 	ca, err := newCA("warmpool-ca", ourNames, now)
@@ -26,39 +58,15 @@ func TestCASignsForItsServiceAlone(t *testing.T) {
 	data, err := secretData(ca)
 	require.NoError(t, err)
 	stolen := data[corev1.TLSPrivateKeyKey]
-	trusting := func(name string, c *x509.Certificate) error {
-		roots := x509.NewCertPool()
-		roots.AddCert(ca.Leaf)
-		_, err := c.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, CurrentTime: now})
-		return err
-	}
-	const service = "warmpool-webhook.warmpool-system.svc"
+	checkLimits(t, ca.Leaf, stolen)
 
-	forged, _ := issue(t, ca.Leaf, stolen, func(c *x509.Certificate) { c.DNSNames = []string{service} })
-	require.NoError(t, trusting(service, forged), "this is what the CA is for")
-	for _, name := range []string{
-		"kubernetes.default.svc", "webhook.other.svc", "warmpool-webhook.other.svc", "*.warmpool-system.svc", "example.com",
-	} {
-		forged, _ := issue(t, ca.Leaf, stolen, func(c *x509.Certificate) { c.DNSNames = []string{name} })
-		assert.ErrorContains(t, trusting(name, forged), "not authorized to sign for this name", name)
-	}
-	for _, address := range []string{"127.0.0.1", "fd00::1"} {
-		forged, _ := issue(t, ca.Leaf, stolen, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.ParseIP(address)} })
-		assert.ErrorContains(t, trusting(address, forged), "not authorized to sign for this name", address)
-	}
 	middle, middleKey := issue(t, ca.Leaf, stolen, func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = true, true })
-	below, _ := issue(t, middle, middleKey, func(c *x509.Certificate) { c.DNSNames = []string{service} })
-	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
-	roots.AddCert(ca.Leaf)
-	intermediates.AddCert(middle)
-	_, err = below.Verify(x509.VerifyOptions{DNSName: service, Roots: roots, Intermediates: intermediates, CurrentTime: now})
+	below, _ := issue(t, middle, middleKey, func(c *x509.Certificate) { c.DNSNames = []string{ourHost} })
+	options := x509.VerifyOptions{DNSName: ourHost, Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now}
+	options.Roots.AddCert(ca.Leaf)
+	options.Intermediates.AddCert(middle)
+	_, err = below.Verify(options)
 	require.ErrorContains(t, err, "too many intermediates")
-
-	critical := false
-	for _, extension := range ca.Leaf.Extensions {
-		critical = critical || extension.Critical && extension.Id.String() == "2.5.29.30"
-	}
-	assert.True(t, critical, "whoever does not know name constraints trusts nothing of this CA")
 	assert.Equal(t, x509.KeyUsageCertSign, ca.Leaf.KeyUsage)
 }
 

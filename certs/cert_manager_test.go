@@ -55,13 +55,13 @@ func TestCertManager(t *testing.T) {
 
 	t.Log("ready, with the metric of the certificate that is served")
 	require.NoError(t, shipped.Get(ctx, m.process.HealthURL+"/readyz"))
-	first := m.served(t)
+	first := m.served(t, m.ca)
 	m.waitForMetric(t, first)
 
 	t.Log("a renewed certificate is served without a restart")
 	m.issue(t, time.Now().Add(2*time.Hour))
-	require.Eventually(t, func() bool { return !m.served(t).Equal(first) }, soon, 50*time.Millisecond)
-	m.waitForMetric(t, m.served(t))
+	require.Eventually(t, func() bool { return !m.served(t, m.ca).Equal(first) }, soon, 50*time.Millisecond)
+	m.waitForMetric(t, m.served(t, m.ca))
 
 	t.Log("the overlay is what users apply, and placeholders in it are judged")
 	stdout, _, err := m.cluster.Kubectl(ctx, "", "apply", "--dry-run=server", "-k", filepath.Join("..", "manifests", "overlays", "cert-manager"))
@@ -85,6 +85,16 @@ func TestCertManager(t *testing.T) {
 	require.Never(t, func() bool { return shipped.Get(ctx, m.process.HealthURL+"/readyz") == nil }, 3*time.Second, 100*time.Millisecond)
 	m.inject(t, pemOf(m.ca))
 	m.waitForReason(t, "")
+
+	t.Log("a CA that is renewed changes nothing until the certificate is, too")
+	before := m.ca
+	m.rotate(t)
+	require.Error(t, m.served(t, before).CheckSignatureFrom(m.ca), "the CA has another key")
+	m.waitForReason(t, "")
+	m.issue(t, time.Now().Add(time.Hour))
+	m.inject(t, pemOf(m.ca))
+	m.waitForReason(t, "")
+	require.NoError(t, m.served(t, m.ca).CheckSignatureFrom(m.ca))
 
 	t.Log("not ready while it is expired")
 	m.issue(t, time.Now().Add(-time.Minute))
@@ -125,8 +135,7 @@ func startCertManager(t *testing.T) *certManager {
 		Namespace: "warmpool-system", MutatingConfiguration: "warmpool", ValidatingConfiguration: "warmpool", PodsConfiguration: "warmpool-pods",
 	}}}
 	m.certificate = m.mounted(t)
-	life := time.Until(now) // makeCA counts from a fixed day
-	m.ca, m.caKey = makeCA(t, "cert-manager", -life-day, -life+day)
+	m.rotate(t)
 	m.issue(t, time.Now().Add(time.Hour))
 	m.inject(t, pemOf(m.ca))
 	binary, err := shipped.Build(t.Context(), root, cluster.Dir)
@@ -191,12 +200,18 @@ func (m *certManager) find(t *testing.T, kind, name string) *unstructured.Unstru
 	return nil
 }
 
+// rotate makes the CA as cert-manager does when that of before is to be renewed.
+func (m *certManager) rotate(t *testing.T) {
+	t.Helper()
+	m.ca, m.caKey = byCertManager(t, m.find(t, "Certificate", "warmpool-webhook-ca"), nil, nil)
+}
+
 // issue fills the Secret as cert-manager does for the Certificate that is mounted.
 func (m *certManager) issue(t *testing.T, notAfter time.Time) {
 	t.Helper()
-	names, _, err := unstructured.NestedStringSlice(m.certificate.Object, "spec", "dnsNames")
-	require.NoError(t, err)
-	leaf, key := issue(t, m.ca, m.caKey, func(c *x509.Certificate) { c.DNSNames, c.NotAfter = names, notAfter })
+	leaf, key := byCertManager(t, m.certificate, m.ca, m.caKey, func(c *x509.Certificate) {
+		c.NotBefore, c.NotAfter = m.ca.NotBefore, notAfter
+	})
 	require.NoError(t, os.WriteFile(filepath.Join(m.dir, corev1.TLSPrivateKeyKey), key, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(m.dir, corev1.TLSCertKey), pemOf(leaf), 0o600))
 }
@@ -218,10 +233,10 @@ func (m *certManager) inject(t *testing.T, bundle []byte) {
 	}
 }
 
-// served is the certificate that the API server gets, whoever signed it.
-func (m *certManager) served(t *testing.T) *x509.Certificate {
+// served is the certificate that an API server gets that trusts the CA.
+func (m *certManager) served(t *testing.T, ca *x509.Certificate) *x509.Certificate {
 	t.Helper()
-	cert, err := m.dial(net.JoinHostPort("127.0.0.1", strconv.Itoa(m.process.WebhookPort)), pemOf(m.ca))
+	cert, err := m.dial(net.JoinHostPort("127.0.0.1", strconv.Itoa(m.process.WebhookPort)), pemOf(ca))
 	require.NoError(t, err)
 	return cert
 }

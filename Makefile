@@ -22,7 +22,7 @@ VULNDB ?= https://vuln.go.dev
 TOOL := $(GO) tool -modfile=test/tools/go.mod
 LDFLAGS := -X warmpool.sh/webhook/version.number=$(VERSION)
 
-.PHONY: help build run test e2e reliability proof lint bench fuzz docs image push deploy undeploy sbom vulncheck clean
+.PHONY: help build run test e2e reliability proof lint bench fuzz docs image push digests deploy undeploy sbom vulncheck clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ image: ## Build the image IMG for this machine
 
 push: ## Build the image IMG for PLATFORMS and push it
 	docker buildx build --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -t $(call needed,IMG) --push .
+
+digests: ## Pin the images of manifests/base, and IMG where it is set, by the digests that their tags have now; needs the network
+	CRANE='$(TOOL) crane' manifests/digests.sh $(if $(IMG),'$(IMG)')
 
 deploy: ## Install OVERLAY=embedded with the image IMG, by KUBECTL; or bring what is there up to date
 	KUBECTL='$(KUBECTL)' manifests/install.sh deploy '$(OVERLAY)' '$(call needed,IMG)'

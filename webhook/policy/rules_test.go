@@ -121,7 +121,7 @@ type testCase struct {
 	config   *config.WarmPoolConfiguration
 }
 
-func readCase(t *testing.T, file string) *testCase {
+func readCase(t testing.TB, file string) *testCase {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
 	require.NoError(t, err)
@@ -235,7 +235,7 @@ func printAudit(findings []policy.Finding) string {
 	return out.String()
 }
 
-func glob(t *testing.T, pattern string) []string {
+func glob(t testing.TB, pattern string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"warmpool.sh/webhook/audit"
 	"warmpool.sh/webhook/cluster"
@@ -105,15 +105,15 @@ func (o *auditOptions) readCluster(ctx context.Context) (*audited, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (to audit manifests, give -f PATH)", err)
 	}
-	client, err := kubernetes.NewForConfig(restConfig)
+	client, err := corev1client.NewForConfig(restConfig)
 	if err != nil {
 		return nil, err
 	}
 	facts := reading.Snapshot(ctx, func(*appsv1.Deployment) bool { return true })
-	facts.LastSeen = lastseen.Read(ctx, client.CoreV1(), ownNamespace)
+	facts.LastSeen = lastseen.Read(ctx, client, ownNamespace)
 	found := &audited{facts: facts}
 	err = o.configure(found, func() ([]byte, error) {
-		configMap, err := client.CoreV1().ConfigMaps(ownNamespace).Get(ctx, configMapName, metav1.GetOptions{})
+		configMap, err := client.ConfigMaps(ownNamespace).Get(ctx, configMapName, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil, nil

@@ -11,7 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"warmpool.sh/webhook/cluster"
@@ -91,13 +91,13 @@ func (s *surroundings) readLive(ctx context.Context) (*config.WarmPoolConfigurat
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the cluster: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(restConfig)
+	client, err := corev1client.NewForConfig(restConfig)
 	if err != nil {
 		return nil, nil, err
 	}
-	facts.LastSeen = lastseen.Read(ctx, client.CoreV1(), ownNamespace)
+	facts.LastSeen = lastseen.Read(ctx, client, ownNamespace)
 	cfg, err := s.configFrom(func() ([]byte, error) {
-		configMap, err := client.CoreV1().ConfigMaps(ownNamespace).Get(ctx, configMapName, metav1.GetOptions{})
+		configMap, err := client.ConfigMaps(ownNamespace).Get(ctx, configMapName, metav1.GetOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("read the configuration (or give --config FILE): %w", err)
 		}

@@ -156,7 +156,8 @@ func readAround(ctx context.Context, reading *live.Reading, found *audited) erro
 		return err
 	}
 	found.facts.Around = reading.Around(ctx, found.facts, live.Scope{
-		Workspaces: selector, IsPlaceholder: evaluator.IsPlaceholder, Webhooks: policy.PlaceholdersConfiguration, PodsWebhook: policy.PodsConfiguration,
+		Workspaces: selector, Placeholders: found.config.Placeholders.Namespace, IsPlaceholder: evaluator.IsPlaceholder,
+		Webhooks: policy.PlaceholdersConfiguration, PodsWebhook: policy.PodsConfiguration,
 	})
 	return nil
 }

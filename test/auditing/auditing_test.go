@@ -60,6 +60,7 @@ func TestAudits(t *testing.T) {
 	for _, r := range c.requests(t) {
 		assert.NotEqual(t, http.StatusForbidden, r.Status.Code, "%s %s", r.Verb, r.RequestURI)
 	}
+	c.isNotBlinded(t)
 }
 
 // hurry has audits run as often as the configuration may ask for.
@@ -218,4 +219,33 @@ func (c *cluster) losesCRDs(t *testing.T) {
 	})
 	failed, _ := c.metric(t, "warmpool_audits_total", `result="error"`)
 	assert.LessOrEqual(t, failed, 1.0, "an audit while the CRDs go may fail, the next one not")
+}
+
+// isNotBlinded has a team make what looks like CPAs and placeholders, in its own namespace. Audits then see as much of the
+// others as before.
+func (c *cluster) isNotBlinded(t *testing.T) {
+	t.Helper()
+	failed, _ := c.metric(t, "warmpool_audits_total", `result="error"`)
+	unverified, _ := c.metric(t, "warmpool_audit_findings", `severity="info"`, `pool="cpu"`)
+	require.NoError(t, c.Apply(t.Context(), decode(t, filepath.Join("testdata", "blinding.yaml"))...))
+	c.setParameters(t, "nonsense")
+	eventually(t, "the finding about CPA's parameters", func() string {
+		if broken, _ := c.metric(t, "warmpool_audit_findings", `rule="cpa-config"`, `severity="error"`, `pool="cpu"`); broken != 1 {
+			return "not found"
+		}
+		return ""
+	})
+	c.audited(t, 1)
+	now, _ := c.metric(t, "warmpool_audits_total", `result="error"`)
+	assert.Equal(t, failed, now, "no audit fails for what a team names")
+	stillUnverified, _ := c.metric(t, "warmpool_audit_findings", `severity="info"`, `pool="cpu"`)
+	assert.Equal(t, unverified, stillUnverified, "of the pool's own objects all is verified that was")
+	said, _ := c.metric(t, "warmpool_audit_findings", `rule="placeholder-budget"`, `severity="info"`)
+	assert.Equal(t, 1.0, said, "of the team's placeholder it is not known which budgets there are, and it is said")
+	log, err := os.ReadFile(c.warmpool.Log)
+	require.NoError(t, err)
+	assert.NotContains(t, string(log), "hunter2", "no argument of a look-alike is logged")
+	for _, r := range c.requests(t) {
+		assert.NotContains(t, r.RequestURI, "hunter2")
+	}
 }

@@ -164,7 +164,8 @@ func (c *Controller) judge(ctx context.Context, api client.Client, e *policy.Eva
 	}
 	reading := live.ReadingBy(api)
 	facts.Around = reading.Around(ctx, &facts, live.Scope{
-		Workspaces: selector, IsPlaceholder: e.IsPlaceholder, Webhooks: c.options.Webhooks, PodsWebhook: c.options.PodsWebhook, WithoutRBAC: withoutRBAC,
+		Workspaces: selector, Placeholders: cfg.Placeholders.Namespace, IsPlaceholder: e.IsPlaceholder,
+		Webhooks: c.options.Webhooks, PodsWebhook: c.options.PodsWebhook, WithoutRBAC: withoutRBAC,
 	})
 	if err := reading.Failed(); err != nil {
 		return nil, nil, err

@@ -43,6 +43,25 @@ func CPAOf(d *appsv1.Deployment) *CPA {
 	return nil
 }
 
+// Target is one entry of the flag --target.
+type Target struct{ Text, Kind, Name string }
+
+// Targets are what the CPA scales, in lower case; the kind in the singular and without its group.
+func (c *CPA) Targets() []Target {
+	if c.Flags["target"] == "" {
+		return nil
+	}
+	var targets []Target
+	// Nobody has a hundred; what comes after them counts as one that is no target.
+	for _, text := range strings.SplitN(c.Flags["target"], ",", 100) {
+		text = strings.ToLower(strings.TrimSpace(text))
+		kind, name, _ := strings.Cut(text, "/")
+		kind, _, _ = strings.Cut(kind, ".") // resource.group
+		targets = append(targets, Target{Text: text, Kind: strings.TrimSuffix(kind, "s"), Name: name})
+	}
+	return targets
+}
+
 // valueFlags are those that may have their value in the next argument.
 var valueFlags = []string{
 	"configmap", "default-params", "kubeconfig", "log-backtrace-at", "log-dir", "max-sync-failures", "namespace",

@@ -19,6 +19,8 @@ type Facts[T any] struct {
 	part bool
 	// variants are the definitions of objects that are defined more than once.
 	variants map[string][]*T
+	// unread are the namespaces whose objects could not be read, and why.
+	unread map[string]string
 
 	// version tells these Facts from all others; changed are the keys in which they differ from the parent version.
 	version, parent *version
@@ -56,7 +58,7 @@ func (f Facts[T]) With(changes map[string]*T) Facts[T] {
 			txn.Insert([]byte(key), object)
 		}
 	}
-	next := Facts[T]{known: true, tree: txn.Commit(), malformed: f.malformed, part: f.part, variants: f.variants, version: &version{}}
+	next := Facts[T]{known: true, tree: txn.Commit(), malformed: f.malformed, part: f.part, variants: f.variants, unread: f.unread, version: &version{}}
 	if f.known {
 		next.parent, next.changed = f.version, slices.Sorted(maps.Keys(changes))
 	}
@@ -88,6 +90,16 @@ func (f Facts[T]) WithMalformed(reasons map[string]string) Facts[T] {
 	f.malformed = reasons
 	return f
 }
+
+// WithUnread returns the facts with the namespaces whose objects could not be read, and why: they are unknown there, and
+// only there. The map must not change afterwards.
+func (f Facts[T]) WithUnread(reasons map[string]string) Facts[T] {
+	f.unread = reasons
+	return f
+}
+
+// Unread are the namespaces whose objects could not be read, and why.
+func (f Facts[T]) Unread() map[string]string { return f.unread }
 
 // AsPart returns the facts as a part of the objects of the kind: what is absent may be elsewhere in the cluster.
 func (f Facts[T]) AsPart() Facts[T] {
@@ -149,6 +161,17 @@ func (f Facts[T]) Reason() string {
 	default:
 		return f.unknown
 	}
+}
+
+// KnownIn tells whether the objects of a namespace could be read.
+func (f Facts[T]) KnownIn(namespace string) bool { return f.ReasonIn(namespace) == "" }
+
+// ReasonIn says why the objects of a namespace are not known; empty when they are.
+func (f Facts[T]) ReasonIn(namespace string) string {
+	if f.known {
+		return f.unread[namespace]
+	}
+	return f.Reason()
 }
 
 // Get returns the object with the key, or nil.

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -28,7 +27,7 @@ type autoscaler struct {
 
 // scaleTarget is one entry of the flag --target.
 type scaleTarget struct {
-	text, kind, name string
+	cluster.Target
 	// deployment is what the name stands for, and placeholder the same where it is one; nil: none.
 	deployment  *appsv1.Deployment
 	placeholder *Object
@@ -49,11 +48,11 @@ func (a *Audit) findAutoscalers() []*autoscaler {
 		}
 		s := newAutoscaler(d, cpa)
 		for t := range s.targets {
-			if s.targets[t].kind != "deployment" {
+			if s.targets[t].Kind != "deployment" {
 				continue
 			}
-			s.targets[t].deployment = a.facts.Deployments.Get(s.namespace + "/" + s.targets[t].name)
-			s.targets[t].placeholder = placeholders[s.namespace+"/"+s.targets[t].name]
+			s.targets[t].deployment = a.facts.Deployments.Get(s.namespace + "/" + s.targets[t].Name)
+			s.targets[t].placeholder = placeholders[s.namespace+"/"+s.targets[t].Name]
 			if o := s.targets[t].placeholder; o != nil && s.pool == nil {
 				s.pool = o.Pool
 			}
@@ -76,14 +75,8 @@ func newAutoscaler(d *appsv1.Deployment, cpa *cluster.CPA) *autoscaler {
 	} else {
 		s.args = s.args.Child("command")
 	}
-	if s.flags["target"] != "" {
-		// Nobody has a hundred; what comes after them counts as one that is no target.
-		for _, text := range strings.SplitN(s.flags["target"], ",", 100) {
-			text = strings.ToLower(strings.TrimSpace(text))
-			kind, name, _ := strings.Cut(text, "/")
-			kind, _, _ = strings.Cut(kind, ".") // resource.group
-			s.targets = append(s.targets, scaleTarget{text: text, kind: strings.TrimSuffix(kind, "s"), name: name})
-		}
+	for _, target := range cpa.Targets() {
+		s.targets = append(s.targets, scaleTarget{Target: target})
 	}
 	return s
 }
@@ -98,7 +91,7 @@ func (a *Audit) concernsPlaceholders(s *autoscaler) bool {
 	}
 	return slices.ContainsFunc(s.targets, func(t scaleTarget) bool {
 		return t.placeholder != nil || t.deployment == nil && slices.ContainsFunc(a.placeholders, func(o *Object) bool {
-			return o.Name == t.name || s.UID == "" && o.Namespace == s.namespace
+			return o.Name == t.Name || s.UID == "" && o.Namespace == s.namespace
 		})
 	})
 }

@@ -94,11 +94,11 @@ func (s *autoscaler) needs() []need {
 	}
 	in := " in namespace " + s.namespace
 	for _, t := range s.targets {
-		if t.kind == "deployment" && t.name != "" {
+		if t.Kind == "deployment" && t.Name != "" {
 			for _, verb := range []string{"get", "update"} {
 				needs = append(needs, need{
-					text: verb + " deployments/scale " + t.name + in, namespaced: true,
-					rule: rule("apps", "deployments/scale", t.name, verb),
+					text: verb + " deployments/scale " + t.Name + in, namespaced: true,
+					rule: rule("apps", "deployments/scale", t.Name, verb),
 				})
 			}
 		}
@@ -127,8 +127,8 @@ type grants struct {
 func (a *Audit) grantedTo(accountNamespace, account, namespace string) grants {
 	var g grants
 	for _, kind := range []string{
-		reasonOf("Roles", a.facts.Roles), reasonOf("RoleBindings", a.facts.RoleBindings),
-		reasonOf("ClusterRoles", a.facts.ClusterRoles), reasonOf("ClusterRoleBindings", a.facts.ClusterRoleBindings),
+		reasonOf("Roles", a.facts.Roles, namespace), reasonOf("RoleBindings", a.facts.RoleBindings, namespace),
+		reasonOf("ClusterRoles", a.facts.ClusterRoles, ""), reasonOf("ClusterRoleBindings", a.facts.ClusterRoleBindings, ""),
 	} {
 		g.unknown = cmp.Or(g.unknown, kind)
 	}
@@ -208,7 +208,6 @@ func isServiceAccount(subject rbacv1.Subject, namespace, name string) bool {
 	return false
 }
 
-// reasonOf says why facts of a kind are not known; empty where they are.
 // malformedOf says why the objects whose keys begin so could not be read, one clause each.
 func malformedOf[T any](facts cluster.Facts[T], prefix string) []string {
 	var reasons []string
@@ -232,9 +231,10 @@ func absent[T any](what, key string, facts cluster.Facts[T]) string {
 	}
 }
 
-func reasonOf[T any](kind string, facts cluster.Facts[T]) string {
-	if facts.Known() {
-		return ""
+// reasonOf says why facts of a kind are not known in a namespace; empty where they are.
+func reasonOf[T any](kind string, facts cluster.Facts[T], namespace string) string {
+	if reason := facts.ReasonIn(namespace); reason != "" {
+		return kind + ": " + reason
 	}
-	return kind + ": " + facts.Reason()
+	return ""
 }

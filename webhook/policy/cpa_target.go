@@ -49,25 +49,25 @@ func checkCPATarget(a *Audit, s *autoscaler) []Finding {
 
 func (a *Audit) targetFault(s *autoscaler, t scaleTarget, i int) (f Finding, found bool) {
 	fault := func(message string) (Finding, bool) {
-		return invalid(s.args, "--target="+clip(t.text), message), true
+		return invalid(s.args, "--target="+clip(t.Text), message), true
 	}
 	switch {
-	case strings.Contains(t.text, "$(") || strings.Contains(s.namespace, "$("):
+	case strings.Contains(t.Text, "$(") || strings.Contains(s.namespace, "$("):
 		return notVerified(s.args, "the value of a variable in --target or --namespace"), true
-	case strings.Count(t.text, "/") != 1 || t.kind == "" || t.name == "":
+	case strings.Count(t.Text, "/") != 1 || t.Kind == "" || t.Name == "":
 		return fault("CPA does not start: a target is deployment/NAME")
-	case t.kind != "deployment":
-		return fault("placeholders are Deployments, this is a " + t.kind)
+	case t.Kind != "deployment":
+		return fault("placeholders are Deployments, this is a " + t.Kind)
 	case s.namespace == "":
 		return Finding{}, false // cpa-config speaks
-	case a.facts.Deployments.Malformed(s.namespace+"/"+t.name) != "":
-		return notVerified(s.args, "Deployment "+t.name+": "+a.facts.Deployments.Malformed(s.namespace+"/"+t.name)), true
+	case a.facts.Deployments.Malformed(s.namespace+"/"+t.Name) != "":
+		return notVerified(s.args, "Deployment "+t.Name+": "+a.facts.Deployments.Malformed(s.namespace+"/"+t.Name)), true
 	case t.deployment == nil:
-		f, _ := fault("no placeholder of this name in namespace " + s.namespace + ", where CPA looks" + a.elsewhere(t.name))
-		return orElsewhere(f, a.facts.Deployments, fmt.Sprintf("Deployment %s/%s is not among these files%s", s.namespace, t.name, a.elsewhere(t.name))), true
+		f, _ := fault("no placeholder of this name in namespace " + s.namespace + ", where CPA looks" + a.elsewhere(t.Name))
+		return orElsewhere(f, a.facts.Deployments, fmt.Sprintf("Deployment %s/%s is not among these files%s", s.namespace, t.Name, a.elsewhere(t.Name))), true
 	case t.placeholder == nil:
 		return fault(fmt.Sprintf("%s/%s is no placeholder: no label %s, and another priority class than %s",
-			s.namespace, t.name, placement.PoolLabel, a.config.Placeholders.PriorityClassName))
+			s.namespace, t.Name, placement.PoolLabel, a.config.Placeholders.PriorityClassName))
 	}
 	if pool := t.placeholder.PoolName(); pool != "" && pool != s.poolName() {
 		return fault(fmt.Sprintf("is of pool %s, and another target of pool %s: both get the same count", pool, s.poolName()))

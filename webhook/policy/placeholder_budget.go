@@ -59,7 +59,10 @@ func checkBudgets(a *Audit) []Finding {
 	}
 	budgets, unreadable := a.budgets()
 	for _, o := range a.placeholders {
-		if f, found := a.uncovered(o, budgets); found {
+		if reason := a.facts.Budgets.ReasonIn(o.Namespace); reason != "" {
+			f := notVerified(field.NewPath("spec", "template", "metadata", "labels"), "PodDisruptionBudgets: "+reason)
+			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
+		} else if f, found := a.uncovered(o, budgets); found {
 			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
 		}
 	}

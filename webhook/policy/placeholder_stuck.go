@@ -37,6 +37,11 @@ type stuck struct {
 func checkStuck(a *Audit) []Finding {
 	findings := unread("Pods", a.facts.Pods)
 	for _, o := range a.placeholders {
+		if reason := a.facts.Pods.ReasonIn(o.Namespace); reason != "" && len(findings) == 0 {
+			f := notVerified(field.NewPath("status", "readyReplicas"), "Pods: "+reason)
+			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
+			continue
+		}
 		found := stuckPods(a, o)
 		if f, ok := a.refusedPods(o); ok {
 			found = append(found, f)

@@ -65,9 +65,9 @@ func (a *Audit) whyUnscheduled(o *Object, pod *corev1.Pod, c *corev1.PodConditio
 			s = a.whoHasNodes(o)
 			s.what, s.detail = "wait for one of the pool's nodes, whose number is fixed"+s.what, detail
 			s.fix = cmp.Or(s.fix, "Add nodes if the pool should be larger.")
-		case !a.facts.Events.Known():
+		case !a.facts.Events.KnownIn(pod.Namespace):
 			s.severity = SeverityWarning
-			s.detail += fmt.Sprintf(" (it may be at the NodePool's limit: Events: %s)", a.facts.Events.Reason())
+			s.detail += fmt.Sprintf(" (it may be at the NodePool's limit: Events: %s)", a.facts.Events.ReasonIn(pod.Namespace))
 		}
 		return s
 	}

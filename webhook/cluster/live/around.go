@@ -26,6 +26,8 @@ import (
 type Scope struct {
 	// Workspaces selects the pods of Workspaces.
 	Workspaces labels.Selector
+	// Placeholders is the placeholders' own namespace.
+	Placeholders string
 	// IsPlaceholder tells the placeholder Deployments, in whose namespaces more is read.
 	IsPlaceholder func(*appsv1.Deployment) bool
 	// Webhooks is the name of warmpool's own webhook configurations of placeholders, PodsWebhook that of its webhook of pods.
@@ -40,14 +42,14 @@ const maxNamespaces = 50
 // Around reads what only an audit looks at, as far as the facts call for it. The number of requests depends on the
 // namespaces with placeholders, the CPAs and the kinds of node classes, and on the number of pods only by their pages.
 func (r *Reading) Around(ctx context.Context, facts *cluster.Snapshot, scope Scope) cluster.Around {
-	scalers := scalersOf(facts.Deployments)
-	here := query{namespaces: namespacesOf(facts.Deployments, scope.IsPlaceholder, scalers)}
+	scalers := scalersOf(facts.Deployments, scope)
+	here := query{namespaces: namespacesOf(facts.Deployments, scope.IsPlaceholder, scalers), first: scope.Placeholders}
 	around := cluster.Around{
 		Pods:    r.pods(ctx, here, scope.Workspaces),
 		Events:  list(ctx, r, &eventsv1.EventList{}, here, strip, as[eventsv1.Event]),
 		Budgets: list(ctx, r, &policyv1.PodDisruptionBudgetList{}, here, strip, as[policyv1.PodDisruptionBudget]),
 
-		ConfigMaps:         get[corev1.ConfigMap](ctx, r, configMapsOf(scalers)),
+		ConfigMaps:         get[corev1.ConfigMap](ctx, r, configMapsOf(scalers, scope.Placeholders)),
 		MutatingWebhooks:   get[admissionregistrationv1.MutatingWebhookConfiguration](ctx, r, []client.ObjectKey{{Name: scope.Webhooks}, {Name: scope.PodsWebhook}}),
 		ValidatingWebhooks: get[admissionregistrationv1.ValidatingWebhookConfiguration](ctx, r, []client.ObjectKey{{Name: scope.Webhooks}}),
 
@@ -63,7 +65,7 @@ func (r *Reading) Around(ctx context.Context, facts *cluster.Snapshot, scope Sco
 	r.rights(ctx, &around, here, len(scalers) > 0, scope.WithoutRBAC)
 	around.PodTemplates = get[corev1.PodTemplate](ctx, r, podTemplatesOf(around.CapacityBuffers))
 	if claimed := claimingNamespaces(around.Pods, scope.Workspaces); len(claimed) > 0 {
-		around.Claims = list(ctx, r, &corev1.PersistentVolumeClaimList{}, query{namespaces: fewOrAll(claimed)}, strip, as[corev1.PersistentVolumeClaim])
+		around.Claims = list(ctx, r, &corev1.PersistentVolumeClaimList{}, query{namespaces: slices.Sorted(maps.Keys(claimed))}, strip, as[corev1.PersistentVolumeClaim])
 		around.Volumes = list(ctx, r, &corev1.PersistentVolumeList{}, everywhere, strip, as[corev1.PersistentVolume])
 	}
 	return around
@@ -96,7 +98,7 @@ func (r *Reading) pods(ctx context.Context, here query, workspaces labels.Select
 	if !placeholders.Known() {
 		return placeholders
 	}
-	return pods.With(maps.Collect(placeholders.All()))
+	return pods.With(maps.Collect(placeholders.All())).WithUnread(placeholders.Unread())
 }
 
 // nodeClasses reads those that NodePools refer to; a kind that the cluster does not have has none.
@@ -156,8 +158,14 @@ type scaler struct {
 	configMap client.ObjectKey
 }
 
-// scalersOf are the Deployments that run a CPA.
-func scalersOf(deployments cluster.Facts[appsv1.Deployment]) []scaler {
+// scalersOf are the Deployments that run a CPA which concerns placeholders. Others' CPAs are nobody's business here.
+func scalersOf(deployments cluster.Facts[appsv1.Deployment], scope Scope) []scaler {
+	placeholders := map[string]bool{} // by name: one that looks in the wrong namespace is a fault to report
+	for _, d := range deployments.All() {
+		if scope.IsPlaceholder(d) {
+			placeholders[d.Name] = true
+		}
+	}
 	var found []scaler
 	for _, d := range deployments.All() {
 		cpa := cluster.CPAOf(d)
@@ -168,19 +176,28 @@ func scalersOf(deployments cluster.Facts[appsv1.Deployment]) []scaler {
 		if namespace == "" || strings.Contains(namespace, "$(") {
 			namespace = d.Namespace // as the downward API says, as a rule
 		}
-		found = append(found, scaler{d.Namespace, client.ObjectKey{Namespace: namespace, Name: cpa.Flags["configmap"]}})
+		concerns := d.Namespace == scope.Placeholders || namespace == scope.Placeholders ||
+			slices.ContainsFunc(cpa.Targets(), func(t cluster.Target) bool { return placeholders[t.Name] })
+		if concerns {
+			found = append(found, scaler{d.Namespace, client.ObjectKey{Namespace: namespace, Name: cpa.Flags["configmap"]}})
+		}
 	}
 	return found
 }
 
-func configMapsOf(scalers []scaler) []client.ObjectKey {
-	keys := map[client.ObjectKey]bool{}
-	for _, s := range scalers {
-		if s.configMap.Name != "" {
-			keys[s.configMap] = true
+// configMapsOf are those that CPAs name; those of CPAs in the placeholders' own namespace come first.
+func configMapsOf(scalers []scaler, own string) []client.ObjectKey {
+	var keys []client.ObjectKey
+	seen := map[client.ObjectKey]bool{}
+	for _, inOwn := range []bool{true, false} {
+		for _, s := range scalers {
+			if (s.namespace == own) == inOwn && s.configMap.Name != "" && !seen[s.configMap] {
+				seen[s.configMap] = true
+				keys = append(keys, s.configMap)
+			}
 		}
 	}
-	return sortedKeys(keys)
+	return keys
 }
 
 func sortedKeys(keys map[client.ObjectKey]bool) []client.ObjectKey {
@@ -196,9 +213,12 @@ func namespacesOf(deployments cluster.Facts[appsv1.Deployment], isPlaceholder fu
 		}
 	}
 	for _, s := range scalers {
-		names[s.namespace], names[s.configMap.Namespace] = true, true
+		names[s.namespace] = true
+		if validName(s.configMap.Namespace) {
+			names[s.configMap.Namespace] = true
+		}
 	}
-	return fewOrAll(names)
+	return append([]string{}, slices.Sorted(maps.Keys(names))...) // not nil, which is all
 }
 
 // podTemplatesOf are the keys of those that buffers name.
@@ -222,12 +242,4 @@ func claimingNamespaces(pods cluster.Facts[corev1.Pod], workspaces labels.Select
 		}
 	}
 	return names
-}
-
-// fewOrAll are the namespaces, sorted, never nil; all, as one, where they are many.
-func fewOrAll(names map[string]bool) []string {
-	if len(names) > maxNamespaces {
-		return []string{""}
-	}
-	return append([]string{}, slices.Sorted(maps.Keys(names))...)
 }

@@ -167,6 +167,7 @@ spec: {template: {spec: {requirements: [], nodeClassRef: {group: absent.example.
 var auditScope = Scope{
 	Workspaces:    labels.SelectorFromSet(labels.Set{"workspace": "yes"}),
 	IsPlaceholder: func(d *appsv1.Deployment) bool { return d.Labels["placeholder"] == "true" },
+	Placeholders:  "warm",
 	Webhooks:      "ours",
 	PodsWebhook:   "our-pods",
 }
@@ -296,7 +297,7 @@ func TestReadingOfAnAudit(t *testing.T) {
 		assert.Equal(t, "this user may not get ExampleNodeClass.example.com good", facts.NodeClasses.Reason())
 		assert.Equal(t, "this user may not list clusterroles.rbac.authorization.k8s.io", facts.ClusterRoles.Reason())
 		assert.Contains(t, reading.Unreadable(), "this user may not list daemonsets.apps")
-		assert.Contains(t, reading.Unreadable(), "this user may not get configmaps ratios in namespace warm")
+		assert.Contains(t, reading.Unreadable(), "this user may not get configmaps in namespace warm")
 
 		_, err = Read(t.Context(), config, func(*appsv1.Deployment) bool { return true })
 		assert.ErrorContains(t, err, "this user may not list daemonsets.apps")

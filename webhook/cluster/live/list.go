@@ -2,10 +2,13 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,47 +25,85 @@ import (
 // pageSize bounds what the API server has to send at once.
 const pageSize = 500
 
-// query is which objects of a kind are listed: in the namespaces (empty: in all), with labels that the selector takes.
+// maxGets is how many objects of a kind are read by their names: some are named by Deployments and others that anybody may
+// make, and each is a request.
+const maxGets = 100
+
+// query is which objects of a kind are listed: in the namespaces (nil: in all), with labels that the selector takes.
 type query struct {
 	namespaces []string
-	selector   labels.Selector
+	// first is the namespace that is asked alone where the namespaces are many and not all may be asked at once.
+	first    string
+	selector labels.Selector
 }
 
 var everywhere = query{}
 
-// list reads the objects of a kind in pages. What cannot be listed is not known, and the reason is noted.
+// list reads the objects of a kind in pages. What cannot be listed is not known, in one namespace or at all, and the
+// reason is noted.
 func list[T any](ctx context.Context, r *Reading, objects client.ObjectList, q query, transform toolscache.TransformFunc, convert func(any) (*T, error)) cluster.Facts[T] {
-	namespaces := q.namespaces
-	if namespaces == nil {
-		namespaces = []string{metav1.NamespaceAll}
-	}
 	name := r.resourceName(objects)
 	r.progress(name)
 	facts, malformed := map[string]*T{}, map[string]string{}
-	for _, namespace := range namespaces {
-		err := r.eachItem(ctx, objects, namespace, q.selector, func(object runtime.Object) error {
-			key, err := toolscache.MetaNamespaceKeyFunc(object)
-			if err != nil {
-				return err
-			}
-			kept, err := transform(object)
-			if err != nil {
-				return err
-			}
-			fact, err := convert(kept)
-			switch {
-			case err != nil:
-				malformed[key] = err.Error()
-			case fact != nil:
-				facts[key] = fact
-			}
-			return nil
-		})
+	take := func(object runtime.Object) error {
+		key, err := toolscache.MetaNamespaceKeyFunc(object)
 		if err != nil {
-			return cluster.Unknown[T](r.note("list", name, namespace, err))
+			return err
+		}
+		kept, err := transform(object)
+		if err != nil {
+			return err
+		}
+		fact, err := convert(kept)
+		switch {
+		case err != nil:
+			malformed[key] = err.Error()
+		case fact != nil:
+			facts[key] = fact
+		}
+		return nil
+	}
+	unread, reason := r.eachNamespace(q, name, func(namespace string) error {
+		return r.eachItem(ctx, objects, namespace, q.selector, take)
+	})
+	if reason != "" {
+		return cluster.Unknown[T](reason)
+	}
+	return cluster.Known(facts).WithMalformed(malformed).WithUnread(unread)
+}
+
+// eachNamespace reads in the namespaces of a query, or in all at once. unread are those that cannot be read; reason says
+// why none can.
+func (r *Reading) eachNamespace(q query, name string, read func(namespace string) error) (unread map[string]string, reason string) {
+	unread = map[string]string{}
+	namespaces := q.namespaces
+	if namespaces == nil || len(namespaces) > maxNamespaces {
+		err := read(metav1.NamespaceAll)
+		if err == nil {
+			return nil, ""
+		}
+		reason := r.note("list", name, "", err)
+		if namespaces == nil || q.first == "" || !apierrors.IsForbidden(err) {
+			return nil, reason
+		}
+		for _, namespace := range namespaces {
+			unread[namespace] = reason
+		}
+		delete(unread, q.first)
+		namespaces = []string{q.first}
+	}
+	known := len(namespaces) == 0
+	for _, namespace := range namespaces {
+		if err := read(namespace); err != nil {
+			unread[namespace] = r.note("list", name, namespace, err)
+		} else {
+			known = true
 		}
 	}
-	return cluster.Known(facts).WithMalformed(malformed)
+	if !known {
+		return nil, unread[namespaces[0]]
+	}
+	return unread, ""
 }
 
 // eachItem hands on the objects page by page.
@@ -93,27 +134,66 @@ func listCustom[T any](ctx context.Context, r *Reading, kind schema.GroupKind, a
 	return list(ctx, r, objects, everywhere, strip, from(read))
 }
 
-// get reads objects of a kind by their keys; those that do not exist are left out.
+// get reads objects of a kind by their keys; those that do not exist are left out. What cannot be read is malformed, and
+// the kind is not known where that is so of all.
 func get[T any, P interface {
 	*T
 	client.Object
 }](ctx context.Context, r *Reading, keys []client.ObjectKey) cluster.Facts[T] {
-	facts := map[string]*T{}
-	for _, key := range keys {
+	facts, malformed := map[string]*T{}, map[string]string{}
+	name := r.resourceName(P(new(T)))
+	reason, refused := "", 0
+	for i, key := range keys {
+		if why := notAsked(i, key); why != "" {
+			malformed[keyOf(key)] = why
+			continue
+		}
 		object := P(new(T))
-		name := r.resourceName(object)
 		r.progress(name)
 		err := r.client.Get(ctx, key, object)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return cluster.Unknown[T](r.note("get", name+" "+key.Name, key.Namespace, err))
+			reason = r.noteGet(name, key, err)
+			malformed[keyOf(key)] = reason
+			refused++
 		default:
 			object.SetManagedFields(nil)
 			facts[keyOf(key)] = (*T)(object)
 		}
 	}
-	return cluster.Known(facts)
+	if refused > 0 && refused == len(keys) {
+		return cluster.Unknown[T](reason)
+	}
+	return cluster.Known(facts).WithMalformed(malformed)
+}
+
+// notAsked says why the API server is not asked for the object with the key; empty: it is.
+func notAsked(i int, key client.ObjectKey) string {
+	switch {
+	case !validName(key.Name) || key.Namespace != "" && !validName(key.Namespace):
+		return "no object can have this name"
+	case i >= maxGets:
+		return fmt.Sprintf("more than %d are named", maxGets)
+	default:
+		return ""
+	}
+}
+
+// validName tells whether the API server can be asked for an object, or about a namespace, of the name.
+func validName(name string) bool { return name != "" && len(content.IsPathSegmentName(name)) == 0 }
+
+// noteGet is note for one object. Names in namespaces are somebody's arguments, which go into no log.
+func (r *Reading) noteGet(resource string, key client.ObjectKey, err error) string {
+	if key.Namespace == "" {
+		return r.note("get", resource+" "+key.Name, "", err)
+	}
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && !apierrors.IsForbidden(err) {
+		err = fmt.Errorf("%s (%d)", status.ErrStatus.Reason, status.ErrStatus.Code)
+	} else if request, ok := errors.AsType[*url.Error](err); ok {
+		err = request.Err
+	}
+	return r.note("get", resource, key.Namespace, err)
 }
 
 func keyOf(key client.ObjectKey) string {

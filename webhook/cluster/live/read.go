@@ -95,6 +95,9 @@ func (r *Reading) sizes(ctx context.Context, candidate func(*appsv1.Deployment) 
 	}
 }
 
+// anyTarget follows the CPAs of all Deployments that are there.
+var anyTarget = Scope{IsPlaceholder: func(*appsv1.Deployment) bool { return true }}
+
 // Read takes one Snapshot of a cluster as Reading.Snapshot does, for commands that need all of it but the ResourceQuotas.
 // What was last seen of pools is not in it: lastseen.Read reads that. The error says that the cluster cannot be reached, or
 // what cannot be read.
@@ -108,6 +111,6 @@ func Read(ctx context.Context, config *rest.Config, candidate func(*appsv1.Deplo
 		return nil, errors.New(strings.Join(r.unreadable, "; "))
 	}
 	facts.ResourceQuotas = r.quotas(ctx)
-	facts.ConfigMaps = get[corev1.ConfigMap](ctx, r, configMapsOf(scalersOf(facts.Deployments))) // what cannot be read is not known
+	facts.ConfigMaps = get[corev1.ConfigMap](ctx, r, configMapsOf(scalersOf(facts.Deployments, anyTarget), "")) // what cannot be read is not known
 	return facts, nil
 }

@@ -48,15 +48,11 @@ func TestUpdatesOfOldViolations(t *testing.T) {
 		{"b: label", func(d *appsv1.Deployment) { d.Labels["team"] = "a" }, nil, both},
 		{"b: annotation", func(d *appsv1.Deployment) { d.Annotations = map[string]string{"a/b": "c"} }, nil, both},
 		{"c: scale to 0", func(d *appsv1.Deployment) { d.Spec.Replicas = &zero }, nil, both},
-		{"c: scale to 0 with a new fault", func(d *appsv1.Deployment) {
-			d.Spec.Replicas = &zero
-			d.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
-		}, nil, []string{both[0], "placeholder-accelerator: ", "placeholder-qos: ", "placeholder-qos: ", both[1]}},
-		{"c: scale up again", func(d *appsv1.Deployment) {
-			d.Spec.Replicas = &three
-			d.Spec.Template.Spec.Containers[0].Resources.Limits = placeholder(t, "gpu-a", gpu).Spec.Template.Spec.Containers[0].Resources.Limits
-			d.Spec.Template.Spec.Containers[0].Resources.Requests = list(gpu)
-		}, nil, both},
+		{"c: a new fault at 0", func(d *appsv1.Deployment) {
+			d.Spec.Template.Annotations["karpenter.sh/do-not-disrupt"] = "yes"
+		}, []cause{{"spec.template.metadata.annotations[karpenter.sh/do-not-disrupt]", `"yes"`}}, both},
+		{"c: from 0 with the old faults", func(d *appsv1.Deployment) { d.Spec.Replicas = &three },
+			[]cause{{antiAffinityField, ""}, {commandField, "pull-workspace-image"}}, nil},
 		{"d: one more container without command", func(d *appsv1.Deployment) {
 			second := d.Spec.Template.Spec.InitContainers[0]
 			second.Name = "pull-workspace-image-2"

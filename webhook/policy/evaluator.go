@@ -151,11 +151,11 @@ func (e *Evaluator) check(o *Object, audit bool) []Finding {
 }
 
 // CheckUpdate returns the findings about an updated Object. What the old one had already, and no less of, is not
-// denied but warned about: old violations must not block labels, finalizers and step-by-step repair. Neither is
-// anything denied of an object that is being deleted or scaled to 0.
+// denied but warned about: old violations must not block labels, finalizers, scaling and step-by-step repair. Neither is
+// anything denied of an object that is being deleted.
 func (e *Evaluator) CheckUpdate(o, old *Object) []Finding {
 	findings := e.Check(o)
-	passes := isLeaving(o)
+	passes, excuse := isLeaving(o), e.excuse(o, old)
 	var had map[string]int64
 	for i := range findings {
 		f := &findings[i]
@@ -163,10 +163,10 @@ func (e *Evaluator) CheckUpdate(o, old *Object) []Finding {
 			continue
 		}
 		if had == nil {
-			had = e.amounts(old)
+			had = e.amounts(excuse)
 		}
 		before, same := had[f.identity()]
-		excused := f.short != nil && e.wasJudged(old) && f.short.before(old)
+		excused := f.short != nil && excuse != nil && f.short.before(excuse)
 		if passes || same && f.amount <= before || excused {
 			f.Action = config.Warn
 		}
@@ -174,11 +174,34 @@ func (e *Evaluator) CheckUpdate(o, old *Object) []Finding {
 	return findings
 }
 
-// amounts are the violations that the rules held against the object before; what was no placeholder had none. Findings
-// that are capped do not excuse: what held in part may now not hold at all.
+// excuse is the old object whose faults the new one may keep; nil: none. What becomes a placeholder, or leaves 0 replicas,
+// is judged anew: else faults could come in where they are not in force. At 0 replicas the old one is taken as if it had
+// been there too, so that scaling down is no fault.
+func (e *Evaluator) excuse(o, old *Object) *Object {
+	switch {
+	case old.Deployment == nil:
+		return old
+	case !e.IsPlaceholder(old.Deployment), rests(old) && !rests(o):
+		return nil
+	case rests(o) && !rests(old):
+		scaled := *old.Deployment
+		scaled.Spec.Replicas = new(int32)
+		return e.Placeholder(&scaled, old.Namespace)
+	default:
+		return old
+	}
+}
+
+// rests tells that the object is a Deployment without pods.
+func rests(o *Object) bool {
+	return o.Deployment != nil && o.Deployment.Spec.Replicas != nil && *o.Deployment.Spec.Replicas == 0
+}
+
+// amounts are the violations that the rules held against the object before; nil had none. Findings that are capped do not
+// excuse: what held in part may now not hold at all.
 func (e *Evaluator) amounts(old *Object) map[string]int64 {
 	had := map[string]int64{}
-	if !e.wasJudged(old) {
+	if old == nil {
 		return had
 	}
 	findings := e.Check(old)
@@ -191,16 +214,11 @@ func (e *Evaluator) amounts(old *Object) map[string]int64 {
 	return had
 }
 
-// wasJudged tells whether the rules held for the old object: not so for what becomes a placeholder by the update.
-func (e *Evaluator) wasJudged(old *Object) bool {
-	return old.Deployment == nil || e.IsPlaceholder(old.Deployment)
-}
-
 func isLeaving(o *Object) bool {
 	if o.Deployment == nil {
 		return o.Pod.DeletionTimestamp != nil
 	}
-	return o.Deployment.DeletionTimestamp != nil || o.Deployment.Spec.Replicas != nil && *o.Deployment.Spec.Replicas == 0
+	return o.Deployment.DeletionTimestamp != nil
 }
 
 func (e *Evaluator) actionsOf(o *Object) []config.Action {

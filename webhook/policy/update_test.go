@@ -56,24 +56,68 @@ func TestCheckUpdateKeepsMilderActions(t *testing.T) {
 	assert.Equal(t, config.Audit, actionOf(findings, "placeholder-grace-period"))
 }
 
-func TestWhatLeavesAlwaysPasses(t *testing.T) {
+func TestWhatIsBeingDeletedAlwaysPasses(t *testing.T) {
 	e := newEvaluator(t, strictGrace)
-	old := e.Placeholder(withGrace(faulty(t, "cpu"), 0), "warm")
-	leaving := map[string]func(*appsv1.Deployment){
-		"being deleted":  func(d *appsv1.Deployment) { d.DeletionTimestamp = &metav1.Time{} },
-		"scaled to zero": func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32) },
+	d := faulty(t, "cpu")
+	d.DeletionTimestamp = &metav1.Time{}
+	findings := e.CheckUpdate(e.Placeholder(d, "warm"), e.Placeholder(withGrace(faulty(t, "cpu"), 0), "warm"))
+	assert.NotEmpty(t, findings)
+	for _, f := range findings {
+		assert.NotEqual(t, config.Deny, f.Action, f.Error)
 	}
-	for name, leave := range leaving {
-		d := faulty(t, "cpu")
-		leave(d)
-		findings := e.CheckUpdate(e.Placeholder(d, "warm"), old)
-		assert.NotEmpty(t, findings, name)
-		for _, f := range findings {
-			assert.NotEqual(t, config.Deny, f.Action, "%s: %v", name, f.Error)
-		}
-	}
+}
 
-	created := faulty(t, "cpu")
-	created.Spec.Replicas = new(int32)
-	assert.Equal(t, config.Deny, actionOf(e.Check(e.Placeholder(created, "warm")), "placeholder-grace-period"), "created with no replicas, it is denied: nothing forces anybody to do that")
+// No way leads around a rule: neither through 0 replicas nor through a Deployment that is no placeholder yet. What was
+// faulty before can be scaled and repaired all the same.
+func TestUpdatesThroughZeroReplicas(t *testing.T) {
+	e := newEvaluator(t, twoPools+"rules: {placeholder-grace-period: Deny, placeholder-replicas: Deny}\n")
+	const (
+		good, bad, worse = 0, 60, 61 // seconds of grace period
+		unmarked         = -1        // of a Deployment that is broken, too
+	)
+	deployment := func(state, replicas int) *appsv1.Deployment {
+		d := withGrace(faulty(t, "cpu"), int64(max(state, good)))
+		d.Spec.Replicas = new(int32(replicas))
+		if state == unmarked {
+			withGrace(d, bad)
+			d.Labels, d.Spec.Template.Spec.PriorityClassName = nil, ""
+		}
+		return d
+	}
+	for _, c := range []struct {
+		name                         string
+		was, wasReplicas, is, number int
+		want                         config.Action
+	}{
+		{"what is right comes up", good, 0, good, 5, ""},
+		{"what is right is scaled", good, 3, good, 5, ""},
+		{"what is right goes to 0", good, 3, good, 0, ""},
+		{"what is right breaks at 0", good, 0, bad, 0, config.Deny},
+		{"what is right breaks on its way to 0", good, 3, bad, 0, config.Deny},
+		{"what is broken goes to 0", bad, 3, bad, 0, config.Warn},
+		{"what is broken gets worse on its way to 0", bad, 3, worse, 0, config.Deny},
+		{"what is broken stays at 0", bad, 0, bad, 0, config.Warn},
+		{"what is broken gets worse at 0", bad, 0, worse, 0, config.Deny},
+		{"what is broken is repaired at 0", bad, 0, good, 0, ""},
+		{"what is broken leaves 0", bad, 0, bad, 5, config.Deny},
+		{"what is broken is repaired and leaves 0", bad, 0, good, 5, ""},
+		{"what is broken is scaled up", bad, 3, bad, 4, config.Warn},
+		{"what is broken is scaled down", bad, 3, bad, 2, config.Warn},
+		{"what is broken is marked", unmarked, 3, bad, 3, config.Deny},
+		{"what is broken is marked at 0", unmarked, 0, bad, 0, config.Deny},
+		{"what is broken is marked on its way to 0", unmarked, 3, bad, 0, config.Deny},
+		{"what is broken is marked as it leaves 0", unmarked, 0, bad, 5, config.Deny},
+		{"what is right is marked", unmarked, 3, good, 3, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			was, is := deployment(c.was, c.wasReplicas), deployment(c.is, c.number)
+			assert.Equal(t, c.was != unmarked, e.IsPlaceholder(was))
+			findings := e.CheckUpdate(e.Placeholder(is, "warm"), e.Placeholder(was, "warm"))
+			assert.Equal(t, c.want, actionOf(findings, "placeholder-grace-period"))
+			if c.was != unmarked && c.number == 0 {
+				assert.NotEqual(t, config.Deny, actionOf(findings, "placeholder-replicas"), "scaling to 0 is no fault")
+			}
+		})
+	}
+	assert.Equal(t, config.Deny, actionOf(e.Check(e.Placeholder(deployment(bad, 0), "warm")), "placeholder-grace-period"), "created with no replicas, it is denied: nothing forces anyone to do that")
 }

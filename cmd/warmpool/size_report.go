@@ -89,7 +89,7 @@ type ratioReport struct {
 
 // reportPool sizes a pool of which placeholders hold so many nodes.
 func reportPool(evaluator *policy.Evaluator, pool *config.Pool, sizes *sizing.PoolSizes, held int, scalings []policy.Scaling) *poolReport {
-	report := &poolReport{Name: pool.Name, Mode: pool.Sizing.Mode, Problems: append([]string{}, sizes.Problems...)}
+	report := &poolReport{Name: pool.Name, Mode: pool.Sizing.Mode, Problems: append(append([]string{}, sizes.Problems...), sizes.NotCounted...)}
 	if len(sizes.Shapes) == 0 {
 		report.Missing = sizes.Unknown
 		report.Fix = "Start one node of the pool, or write what a node offers (kubectl get node NODE -o jsonpath='{.status.allocatable}') into the pool's sizing.allocatable."

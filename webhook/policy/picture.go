@@ -84,7 +84,7 @@ func (p *painter) paint(pool *placement.Pool) *Picture {
 			picture.Unknown = append(picture.Unknown, fact.kind+": "+fact.reason)
 		}
 	}
-	picture.Unknown = append(picture.Unknown, sizes.Problems...)
+	picture.Unknown = append(append(picture.Unknown, sizes.Problems...), sizes.NotCounted...)
 	picture.WaitingPlaceholders, picture.WaitingWorkspaces = p.waiting[name][0], p.waiting[name][1]
 	picture.Resource, picture.Demand, picture.Available = p.scarcest(pool, sizes.Shapes)
 	picture.Nodes = p.nodeGroups(pool, picture.Resource)

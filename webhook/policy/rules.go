@@ -51,6 +51,7 @@ var table = []*Rule{
 	nodePoolExpiry,
 	nodePoolCapacityType,
 	nodePoolDoubleBuffer,
+	daemonSetTooLarge,
 	cpaConfig,
 	cpaBounds,
 	cpaRunaway,

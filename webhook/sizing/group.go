@@ -38,7 +38,6 @@ type kind struct {
 	variants    map[string]*variant
 	problems    map[string]string // by node and resource
 	shape       *Shape            // nil: to be made anew
-	fixed       bool              // as the shape was made
 }
 
 // variant is the labels of a type that some nodes of a kind have in common: a pool of two NodePools has two.
@@ -106,16 +105,16 @@ func (g *group) sortedTaints() []corev1.Taint {
 	return slices.SortedFunc(maps.Keys(g.taints), func(a, b corev1.Taint) int { return strings.Compare(a.ToString(), b.ToString()) })
 }
 
-// sizes are the group's shapes; problems are those of the facts as a whole. fixed tells that nobody starts nodes for pods.
-func (g *group) sizes(source Source, problems []string, fixed bool) *PoolSizes {
+// sizes are the group's shapes; problems are those of the facts as a whole. karpenter tells that it starts the nodes.
+func (g *group) sizes(source Source, problems []string, karpenter bool) *PoolSizes {
 	sizes := &PoolSizes{Problems: slices.Clone(problems)}
 	for _, key := range slices.Sorted(maps.Keys(g.kinds)) {
 		k := g.kinds[key]
-		if k.shape == nil || k.fixed != fixed {
-			k.shape, k.fixed = k.make(source, g.poolLabel, fixed), fixed
+		if k.shape == nil {
+			k.shape = k.make(source, g.poolLabel)
 		}
 		sizes.Shapes = append(sizes.Shapes, k.shape)
-		sizes.Problems = append(sizes.Problems, k.shape.tooLargeProblems(fixed)...)
+		sizes.NotCounted = append(sizes.NotCounted, k.shape.notCounted(karpenter)...)
 		sizes.Problems = slices.AppendSeq(sizes.Problems, maps.Values(k.problems))
 		for _, d := range k.class.daemons {
 			sizes.Problems = append(sizes.Problems, d.problems...)
@@ -123,6 +122,8 @@ func (g *group) sizes(source Source, problems []string, fixed bool) *PoolSizes {
 	}
 	slices.Sort(sizes.Problems)
 	sizes.Problems = slices.Compact(sizes.Problems)
+	slices.Sort(sizes.NotCounted)
+	sizes.NotCounted = slices.Compact(sizes.NotCounted)
 	return sizes
 }
 
@@ -195,9 +196,9 @@ func (k *kind) smallest(name corev1.ResourceName) *corev1.Node {
 	return node
 }
 
-func (k *kind) make(source Source, poolLabel string, fixed bool) *Shape {
+func (k *kind) make(source Source, poolLabel string) *Shape {
 	daemons, tooLarge, overhead := k.class.daemons, k.tooLarge(), k.class.overhead
-	if fixed && len(tooLarge) > 0 {
+	if len(tooLarge) > 0 {
 		daemons = slices.DeleteFunc(slices.Clone(daemons), func(d *Daemon) bool {
 			return slices.ContainsFunc(tooLarge, func(t TooLarge) bool { return t.Daemon == d })
 		})

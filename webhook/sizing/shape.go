@@ -34,8 +34,8 @@ type Shape struct {
 	Offers map[corev1.ResourceName]Offer
 	// Daemons are the DaemonSets that run on these nodes.
 	Daemons []*Daemon
-	// TooLarge are DaemonSets that are meant for these nodes and fit on none. Karpenter starts no node for pods where there
-	// is one, as if it ran: where nodes are started, they are among Daemons too.
+	// TooLarge are DaemonSets that are meant for these nodes and fit on none: they take no room and are not among Daemons.
+	// Karpenter counts them all the same, and starts no such node.
 	TooLarge []TooLarge
 
 	poolLabel string              // key of the label that marks the pool's nodes

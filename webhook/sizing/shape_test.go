@@ -84,8 +84,8 @@ func TestBesideMayBeNegative(t *testing.T) {
 }
 
 func TestDaemonSetsThatLeaveNothing(t *testing.T) {
-	shape := onlyShape(t, sizesOf(node("n", "cpu", "t3.nano", "cpu=1 pods=4"), daemonSet("a/b", "cpu=3")))
-	assert.Equal(t, "cpu=-2 pods=3", text(shape.Available()))
+	shape := onlyShape(t, sizesOf(node("n", "cpu", "t3.nano", "cpu=1 pods=4"), daemonSet("a/b", "cpu=1"), daemonSet("a/c", "cpu=500m")))
+	assert.Equal(t, "cpu=-500m pods=2", text(shape.Available()))
 	assert.Len(t, shape.Shortfalls(list("cpu=1m")), 1)
 	assert.Empty(t, shape.Shortfalls(list("cpu=0")), "what asks for nothing fits, as for the scheduler")
 }

@@ -31,7 +31,7 @@ func (t *Tracker) sizesOf(pool *config.Pool) *PoolSizes {
 		{FromConfig, func() *group { return t.standIns(pool, t.configured(pool)) }},
 	} {
 		if g := source.group(); len(g.kinds) > 0 {
-			sizes = g.sizes(source.name, t.classifier.problems, t.startsNone(pool))
+			sizes = g.sizes(source.name, t.classifier.problems, pool.Autoscaler == config.Karpenter && !t.startsNone(pool))
 			break
 		}
 	}

@@ -49,13 +49,8 @@ func (t TooLarge) String() string {
 	return fmt.Sprintf("%s alone asks for %s %s, more than there is (%s)", t.Name, t.Resource, quantity.String(), t.Most.String())
 }
 
-// takers are the DaemonSets that take most of a resource, in brackets: the one that is too large alone, else the largest.
+// takers are the DaemonSets that take most of a resource, in brackets.
 func (s *Shape) takers(name corev1.ResourceName) string {
-	for _, t := range s.TooLarge {
-		if t.Resource == name && slices.Contains(s.Daemons, t.Daemon) {
-			return " (" + t.String() + ")"
-		}
-	}
 	var parts []string
 	for _, d := range s.Largest(name) {
 		quantity := d.Request[name]
@@ -67,21 +62,20 @@ func (s *Shape) takers(name corev1.ResourceName) string {
 	return " (largest: " + strings.Join(parts, ", ") + ")"
 }
 
-// tooLargeProblems say how the shape's DaemonSets that run nowhere were counted.
-func (s *Shape) tooLargeProblems(fixed bool) []string {
-	counted := "it is counted all the same, as Karpenter does, which starts no such node"
-	if fixed {
-		counted = "it is not counted"
+// notCounted says of the shape's DaemonSets that run nowhere that they are not counted.
+func (s *Shape) notCounted(karpenter bool) []string {
+	but := ""
+	if karpenter {
+		but = "; but Karpenter counts it, and starts no such node"
 	}
-	var problems []string
+	var all []string
 	for _, t := range s.TooLarge {
-		problems = append(problems, fmt.Sprintf("DaemonSet %s on %s, so none of its pods runs there; %s", t, s.NameAmong(nil), counted))
+		all = append(all, fmt.Sprintf("DaemonSet %s on %s, so none of its pods runs there and it is not counted%s", t, s.NameAmong(nil), but))
 	}
-	return problems
+	return all
 }
 
-// startsNone tells that no one starts nodes for pods of the pool: what cannot run takes no room there. Where nodes are
-// started, a DaemonSet that cannot run keeps them from it.
+// startsNone tells that no one starts nodes for pods of the pool.
 func (t *Tracker) startsNone(pool *config.Pool) bool {
 	if pool.Autoscaler == config.NoAutoscaler {
 		return true

@@ -31,29 +31,29 @@ func daemonFacts(nodes map[string]*corev1.Node, sets ...*appsv1.DaemonSet) *clus
 	}
 }
 
+// What fits on no node takes no room, whoever's it is and whatever starts the nodes; it is named all the same.
 func TestDaemonSetLargerThanTheNode(t *testing.T) {
 	facts := daemonFacts(map[string]*corev1.Node{"n": node("n", "spaces", "m5", "cpu=8 memory=32Gi")},
-		daemonSet("kube-system/cni", "cpu=100m"), daemonSet("team/huge", "cpu=64 memory=1Gi"))
-	karpenters := config.Pool{NodePools: []string{"spaces"}, Autoscaler: config.Karpenter}
-
-	sizes := poolSizes(karpenters, facts)
-	require.Len(t, sizes.Shapes, 1)
-	assert.Equal(t, "-56100m", quantity(sizes.Shapes[0].Offers["cpu"].Available), "Karpenter counts it, and starts no such node")
-	assert.Equal(t, []string{"DaemonSet team/huge alone asks for cpu 64, more than there is (8) on m5, so none of its pods runs there; it is counted all the same, as Karpenter does, which starts no such node"}, sizes.Problems)
-
-	for name, pool := range map[string]config.Pool{
-		"by label":  {NodeLabel: &config.NodeLabel{Key: config.NodePoolLabel, Values: []string{"spaces"}}, Autoscaler: config.NoAutoscaler},
-		"by choice": {NodePools: []string{"spaces"}, Autoscaler: config.NoAutoscaler},
+		daemonSet("kube-system/cni", "cpu=100m"), daemonSet("team/huge", "cpu=100000 memory=1Gi"))
+	const named = "DaemonSet team/huge alone asks for cpu 100k, more than there is (8) on m5, so none of its pods runs there and it is not counted"
+	for name, c := range map[string]struct {
+		pool  config.Pool
+		named string
+	}{
+		"Karpenter's":      {config.Pool{NodePools: []string{"spaces"}, Autoscaler: config.Karpenter}, named + "; but Karpenter counts it, and starts no such node"},
+		"another's":        {config.Pool{NodePools: []string{"spaces"}, Autoscaler: config.ClusterAutoscaler}, named},
+		"nobody's, label":  {config.Pool{NodeLabel: &config.NodeLabel{Key: config.NodePoolLabel, Values: []string{"spaces"}}, Autoscaler: config.NoAutoscaler}, named},
+		"nobody's, choice": {config.Pool{NodePools: []string{"spaces"}, Autoscaler: config.NoAutoscaler}, named},
 	} {
-		sizes := poolSizes(pool, facts)
+		sizes := poolSizes(c.pool, facts)
 		require.Len(t, sizes.Shapes, 1, name)
 		assert.Equal(t, "7900m", quantity(sizes.Shapes[0].Offers["cpu"].Available), name)
 		assert.Equal(t, "32Gi", quantity(sizes.Shapes[0].Offers["memory"].Available), name)
-		assert.Equal(t, []string{"DaemonSet team/huge alone asks for cpu 64, more than there is (8) on m5, so none of its pods runs there; it is not counted"}, sizes.Problems, name)
+		assert.Equal(t, []string{c.named}, sizes.NotCounted, name)
+		assert.Empty(t, sizes.Problems, name)
 	}
-
 	facts.NodePools = cluster.Known(map[string]*cluster.NodePool{"spaces": {Name: "spaces", Static: true}})
-	assert.Equal(t, "7900m", quantity(poolSizes(karpenters, facts).Shapes[0].Offers["cpu"].Available), "a fixed number of nodes")
+	assert.Equal(t, []string{named}, poolSizes(config.Pool{NodePools: []string{"spaces"}, Autoscaler: config.Karpenter}, facts).NotCounted, "a fixed number of nodes")
 }
 
 // The largest node of a type decides what is too large, and a device that is not there yet decides nothing.
@@ -68,7 +68,7 @@ func TestDaemonSetThatFitsSomewhereIsCounted(t *testing.T) {
 
 func TestPlansNameTheDaemonSetThatLeavesNothing(t *testing.T) {
 	for _, c := range []struct{ daemons, request, fault string }{
-		{"team/huge", "cpu=64", "m5 has no cpu left beside its DaemonSets (team/huge alone asks for cpu 64, more than there is (8))"},
+		{"team/large", "cpu=8", "m5 has no cpu left beside its DaemonSets (largest: team/large 8)"},
 		{"team/all", "nvidia.com/gpu=1", "m5 has no nvidia.com/gpu left beside its DaemonSets (largest: team/all 1)"},
 	} {
 		facts := daemonFacts(map[string]*corev1.Node{"n": node("n", "spaces", "m5", "cpu=8 memory=32Gi nvidia.com/gpu=1")}, daemonSet(c.daemons, c.request))

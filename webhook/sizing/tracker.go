@@ -24,6 +24,8 @@ type PoolSizes struct {
 	Unknown string
 	// Problems are facts that could not be read and how they were counted, sorted.
 	Problems []string
+	// NotCounted are the DaemonSets that are too large for the nodes to run there, in words, sorted.
+	NotCounted []string
 	// Taints are those seen on the pool's nodes, sorted.
 	Taints []corev1.Taint
 	// Labels are those of the pool's nodes, by the value of the label that marks them.

@@ -182,7 +182,7 @@ func TestNumbersThatCannotBeAreLeftOutAndTold(t *testing.T) {
 	assert.Equal(t, "cpu=8 memory=16Gi pods=58", text(sizes.Shapes[1].Available()))
 
 	shape := onlyShape(t, sizesOf(node("n", "cpu", "m5", "cpu=8 memory=16Gi"), daemonSet("a/huge", "cpu=1e30 memory=9Ei")))
-	assert.Equal(t, "a/huge", shape.Shortfalls(list("cpu=1"))[0].Largest[0].Name)
+	assert.Equal(t, "a/huge", shape.TooLarge[0].Name)
 }
 
 func TestTaintsSeenAreSortedAndCountedOnce(t *testing.T) {

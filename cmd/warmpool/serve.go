@@ -109,6 +109,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	restConfig.QPS = -1 // the API server shares its time out by itself, and image sync may have hundreds of placeholders to write
 	// As the cluster's own controllers: compressing each event of a watch takes more time on both sides than sending it.
 	restConfig.DisableCompression = true
+	restConfig.Wrap(live.Transport)
 	if err := known("placement", []string{o.placement}, placements); err != nil {
 		return err
 	}

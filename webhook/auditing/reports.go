@@ -11,21 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/webhook/audit"
+	"warmpool.sh/webhook/cluster/live"
 )
 
 // FieldManager is the field manager of report objects.
 const FieldManager = "warmpool-audit"
-
-// pageSize is small, because a report object may be large.
-const pageSize = 50
 
 // reportAPI is an API of report objects: the kind in namespaces and the one of the cluster.
 type reportAPI struct {
@@ -133,14 +129,12 @@ func (s *sync) run(ctx context.Context) error {
 
 // each lists the objects that may be warmpool's: its rights end at their name.
 func (s *sync) each(ctx context.Context, visit func(*unstructured.Unstructured)) error {
-	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	_, err := live.InPages(func(limit int64, token string) (runtime.Object, error) {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(s.kind.GroupVersion().WithKind(s.kind.Kind + "List"))
-		err := s.api.List(ctx, page, client.MatchingFields{"metadata.name": audit.ReportName}, client.Limit(options.Limit), client.Continue(options.Continue))
+		err := s.api.List(ctx, page, client.MatchingFields{"metadata.name": audit.ReportName}, client.Limit(limit), client.Continue(token))
 		return page, err
-	})
-	pages.PageSize, pages.PageBufferSize = pageSize, 1
-	return pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+	}, func(object runtime.Object) error {
 		have, ok := object.(*unstructured.Unstructured)
 		if !ok {
 			return fmt.Errorf("got %T", object)
@@ -148,6 +142,7 @@ func (s *sync) each(ctx context.Context, visit func(*unstructured.Unstructured))
 		visit(have)
 		return nil
 	})
+	return err
 }
 
 // of is a wanted object as one of the kind.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/policy"
 	"warmpool.sh/webhook/wake"
 )
@@ -108,9 +109,7 @@ func (c *Controller) follow(ctx context.Context, selector labels.Selector) (end 
 
 // watchPods uses a cache of its own: the manager's has only the pods of the placeholders' namespace.
 func (c *Controller) watchPods(ctx context.Context, selector labels.Selector) error {
-	pods, err := cache.New(c.config, cache.Options{Scheme: c.scheme, ByObject: map[client.Object]cache.ByObject{
-		&corev1.Pod{}: {Label: selector, Transform: strip},
-	}})
+	pods, err := cache.New(c.config, live.WorkspacePods(c.scheme, selector))
 	if err != nil {
 		return fmt.Errorf("make a cache of Workspace pods: %w", err)
 	}

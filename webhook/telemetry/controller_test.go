@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
 	"warmpool.sh/webhook/wake"
@@ -94,7 +94,7 @@ func (r *rig) Once(name string, regarding runtime.Object, _, reason, _, note str
 // brings is the watch's.
 func (r *rig) brings(pod *corev1.Pod) {
 	r.t.Helper()
-	obj, err := strip(pod)
+	obj, err := live.WorkspacePod(pod.DeepCopy())
 	require.NoError(r.t, err)
 	stripped, ok := obj.(*corev1.Pod)
 	require.True(r.t, ok)
@@ -238,21 +238,4 @@ func TestTheSelectorChanges(t *testing.T) {
 		cancel()
 		assert.Equal(t, []string{"end workspace=b"}, take())
 	})
-}
-
-// Of a pod that is far larger than a real one nothing large is kept.
-func TestLargePodsAreNotKept(t *testing.T) {
-	limits := corev1.ResourceList{}
-	for i := range 10_000 {
-		limits[corev1.ResourceName(fmt.Sprintf("example.com/%d", i))] = resource.MustParse("1")
-	}
-	obj, err := strip(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "large", Labels: map[string]string{"workspace.jupyter.org/workspace-name": "ada", "other": "x"}},
-		Spec:       corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: limits}}}},
-	})
-	require.NoError(t, err)
-	kept, ok := obj.(*corev1.Pod)
-	require.True(t, ok)
-	assert.Less(t, kept.Size(), 1000)
-	assert.Equal(t, []string{"large", "n", "ada"}, []string{kept.Name, kept.Spec.NodeName, kept.Labels["workspace.jupyter.org/workspace-name"]})
 }

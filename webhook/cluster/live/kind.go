@@ -3,11 +3,15 @@ package live
 import (
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"warmpool.sh/webhook/cluster"
 )
@@ -49,6 +53,9 @@ type kind[T any] struct {
 	// malformed is shared with the Snapshot until the next change when malformedShown.
 	malformed      map[string]string
 	malformedShown bool
+	// large are the objects of which only the name is kept.
+	large map[string]bool
+	said  *rate.Limiter
 }
 
 func (k *kind[T]) reset(reason string, settled bool) int {
@@ -58,6 +65,8 @@ func (k *kind[T]) reset(reason string, settled bool) int {
 	k.listed, k.settled = false, settled
 	k.shown, k.pending = cluster.Unknown[T](reason), map[string]*T{}
 	k.malformed, k.malformedShown = map[string]string{}, false
+	k.large = map[string]bool{}
+	k.count()
 	k.touch()
 	return k.generation
 }
@@ -91,13 +100,16 @@ func (k *kind[T]) put(generation int, obj any) {
 	if generation != k.generation {
 		return
 	}
+	k.see(key, isTooLarge(obj))
 	old, reason := k.get(key), k.malformed[key]
 	switch {
 	case err != nil:
 		if err.Error() == reason {
 			return
 		}
-		k.log.Info("left out an object that cannot be read", "kind", k.name, "object", key, "reason", err.Error())
+		if !isTooLarge(obj) { // the reason might quote the object
+			k.say("left out an object that cannot be read; warmpool audit says why", key)
+		}
 		k.set(key, nil, err.Error())
 	case fact == nil:
 		if old == nil && reason == "" {
@@ -120,13 +132,41 @@ func (k *kind[T]) remove(generation int, obj any) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if generation != k.generation || k.get(key) == nil && k.malformed[key] == "" {
+	if generation != k.generation {
 		return
 	}
-	k.set(key, nil, "")
+	k.see(key, false)
+	if k.get(key) != nil || k.malformed[key] != "" {
+		k.set(key, nil, "")
+	}
 }
 
-// get is called with mu held, as are those below.
+// see notes whether an object is too large; it is called with mu held, as are those below.
+func (k *kind[T]) see(key string, large bool) {
+	if large == k.large[key] {
+		return
+	}
+	if large {
+		k.large[key] = true
+		k.say("left out an object that is too large; warmpool_objects_too_large counts them", key)
+	} else {
+		delete(k.large, key)
+	}
+	k.count()
+}
+
+func (k *kind[T]) count() { tooLargeObjects.WithLabelValues(k.name).Set(float64(len(k.large))) }
+
+// say logs what somebody may cause as often as they like.
+func (k *kind[T]) say(what, key string) {
+	if k.said == nil {
+		k.said = rate.NewLimiter(rate.Every(10*time.Minute), 3)
+	}
+	if k.said.Allow() {
+		k.log.Info(what, "kind", k.name, "object", key)
+	}
+}
+
 func (k *kind[T]) get(key string) *T {
 	if object, ok := k.pending[key]; ok {
 		return object
@@ -187,3 +227,10 @@ func sameObject[T any, P interface {
 
 // sameContent compares what was read of custom objects; quantities by their value.
 func sameContent[T any](a, b *T) bool { return equality.Semantic.DeepEqual(a, b) }
+
+var tooLargeObjects = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "warmpool_objects_too_large",
+	Help: "Objects, by kind, that are too large to be read: of them only the name is kept.",
+}, []string{"kind"})
+
+func init() { metrics.Registry.MustRegister(tooLargeObjects) }

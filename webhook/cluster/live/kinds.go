@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,7 +27,7 @@ func (r *Reader) builtinKinds() []watched {
 		builtin(r, "Namespace", as[corev1.Namespace], func(s *cluster.Snapshot) *cluster.Facts[corev1.Namespace] { return &s.Namespaces }),
 		builtin(r, "LimitRange", as[corev1.LimitRange], func(s *cluster.Snapshot) *cluster.Facts[corev1.LimitRange] { return &s.LimitRanges }),
 		builtin(r, "Deployment", placeholderCandidate, func(s *cluster.Snapshot) *cluster.Facts[appsv1.Deployment] { return &s.Deployments }),
-		builtin(r, "DaemonSet", as[appsv1.DaemonSet], func(s *cluster.Snapshot) *cluster.Facts[appsv1.DaemonSet] { return &s.DaemonSets }),
+		builtin(r, "DaemonSet", countedDaemonSet, func(s *cluster.Snapshot) *cluster.Facts[appsv1.DaemonSet] { return &s.DaemonSets }),
 		builtin(r, "RuntimeClass", as[nodev1.RuntimeClass], func(s *cluster.Snapshot) *cluster.Facts[nodev1.RuntimeClass] { return &s.RuntimeClasses }),
 		builtin(r, "PriorityClass", as[schedulingv1.PriorityClass], func(s *cluster.Snapshot) *cluster.Facts[schedulingv1.PriorityClass] { return &s.PriorityClasses }),
 	}
@@ -86,7 +87,20 @@ func as[T any](obj any) (*T, error) {
 	if !ok {
 		return nil, fmt.Errorf("got %T", obj)
 	}
+	if isTooLarge(obj) {
+		return nil, errTooLarge
+	}
 	return typed, nil
+}
+
+// countedDaemonSet leaves out what is too large: whoever makes such a DaemonSet must not have the sizes of all pools be
+// not verified.
+func countedDaemonSet(obj any) (*appsv1.DaemonSet, error) {
+	daemonSet, err := as[appsv1.DaemonSet](obj)
+	if errors.Is(err, errTooLarge) {
+		return nil, nil
+	}
+	return daemonSet, err
 }
 
 func placeholderCandidate(obj any) (*appsv1.Deployment, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,15 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"warmpool.sh/webhook/cluster"
 )
-
-// pageSize bounds what the API server has to send at once.
-const pageSize = 500
 
 // maxGets is how many objects of a kind are read by their names: some are named by Deployments and others that anybody may
 // make, and each is a request.
@@ -44,6 +41,7 @@ var everywhere = query{}
 func list[T any](ctx context.Context, r *Reading, objects client.ObjectList, q query, transform toolscache.TransformFunc, convert func(any) (*T, error)) cluster.Facts[T] {
 	name := r.resourceName(objects)
 	r.progress(name)
+	transform = bounded(transform)
 	facts, malformed := map[string]*T{}, map[string]string{}
 	take := func(object runtime.Object) error {
 		key, err := toolscache.MetaNamespaceKeyFunc(object)
@@ -108,16 +106,15 @@ func (r *Reading) eachNamespace(q query, name string, read func(namespace string
 
 // eachItem hands on the objects page by page.
 func (r *Reading) eachItem(ctx context.Context, objects client.ObjectList, namespace string, selector labels.Selector, each func(runtime.Object) error) error {
-	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	_, err := InPages(func(limit int64, token string) (runtime.Object, error) {
 		page, ok := objects.DeepCopyObject().(client.ObjectList)
 		if !ok {
 			return nil, fmt.Errorf("%T is no list", objects)
 		}
-		err := r.client.List(ctx, page, &client.ListOptions{Namespace: namespace, LabelSelector: selector, Limit: options.Limit, Continue: options.Continue})
+		err := r.client.List(ctx, page, &client.ListOptions{Namespace: namespace, LabelSelector: selector, Limit: limit, Continue: token})
 		return page, err
-	})
-	pages.PageSize = pageSize
-	return pages.EachListItem(ctx, metav1.ListOptions{}, each)
+	}, each)
+	return err
 }
 
 // listCustom reads the objects of a kind that may not be there; absent is what is then known.
@@ -143,6 +140,7 @@ func get[T any, P interface {
 	facts, malformed := map[string]*T{}, map[string]string{}
 	name := r.resourceName(P(new(T)))
 	reason, refused := "", 0
+	keep := bounded(strip)
 	for i, key := range keys {
 		if why := notAsked(i, key); why != "" {
 			malformed[keyOf(key)] = why
@@ -158,8 +156,14 @@ func get[T any, P interface {
 			malformed[keyOf(key)] = reason
 			refused++
 		default:
-			object.SetManagedFields(nil)
-			facts[keyOf(key)] = (*T)(object)
+			kept, err := keep(object)
+			if err == nil {
+				facts[keyOf(key)], err = as[T](kept)
+			}
+			if err != nil {
+				delete(facts, keyOf(key))
+				malformed[keyOf(key)] = err.Error()
+			}
 		}
 	}
 	if refused > 0 && refused == len(keys) {
@@ -228,5 +232,7 @@ func (r *Reading) note(verb, name, namespace string, err error) string {
 		r.failures = append(r.failures, fmt.Errorf("%s: %w", what, err))
 	}
 	r.unreadable = append(r.unreadable, reason)
+	resource, _, _ := strings.Cut(name, " ")
+	r.denied[verb+" "+resource] = true
 	return reason
 }

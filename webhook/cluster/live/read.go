@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +29,7 @@ type Reading struct {
 	client     client.Client
 	progress   func(what string)
 	unreadable []string
+	denied     map[string]bool
 	failures   []error
 }
 
@@ -58,11 +61,14 @@ func NewReading(config *rest.Config, progress func(what string)) (*Reading, erro
 
 // ReadingBy reads a cluster by a client of the API server, not of a cache. A new client knows which CRDs there are now.
 func ReadingBy(api client.Client) *Reading {
-	return &Reading{client: api, progress: func(string) {}}
+	return &Reading{client: api, progress: func(string) {}, denied: map[string]bool{}}
 }
 
 // Unreadable says what could not be read, one clause each, in the order of reading.
 func (r *Reading) Unreadable() []string { return r.unreadable }
+
+// Denied are the verbs and kinds of Unreadable, sorted, without the names, which are values of objects.
+func (r *Reading) Denied() []string { return slices.Sorted(maps.Keys(r.denied)) }
 
 // Failed says what could not be read though this user may: it may be there next time. Nil: nothing.
 func (r *Reading) Failed() error { return errors.Join(r.failures...) }
@@ -86,7 +92,7 @@ func (r *Reading) sizes(ctx context.Context, candidate func(*appsv1.Deployment) 
 		Namespaces:      list(ctx, r, &corev1.NamespaceList{}, everywhere, stripNamespace, as[corev1.Namespace]),
 		LimitRanges:     list(ctx, r, &corev1.LimitRangeList{}, everywhere, strip, as[corev1.LimitRange]),
 		Deployments:     list(ctx, r, &appsv1.DeploymentList{}, everywhere, stripDeployments(candidate), placeholderCandidate),
-		DaemonSets:      list(ctx, r, &appsv1.DaemonSetList{}, everywhere, stripDaemonSet, as[appsv1.DaemonSet]),
+		DaemonSets:      list(ctx, r, &appsv1.DaemonSetList{}, everywhere, stripDaemonSet, countedDaemonSet),
 		RuntimeClasses:  list(ctx, r, &nodev1.RuntimeClassList{}, everywhere, strip, as[nodev1.RuntimeClass]),
 		PriorityClasses: list(ctx, r, &schedulingv1.PriorityClassList{}, everywhere, strip, as[schedulingv1.PriorityClass]),
 		NodePools:       listCustom(ctx, r, cluster.NodePoolGroupKind, cluster.Unknown[cluster.NodePool](noCRD(cluster.NodePoolGroupKind)), cluster.NodePoolFrom),

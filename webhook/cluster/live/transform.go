@@ -23,15 +23,16 @@ import (
 // their name. It must give the same answer for a Deployment without spec and labels, unless that answer is no.
 func CacheOptions(namespace, placeholders string, candidate func(*appsv1.Deployment) bool) cache.Options {
 	return cache.Options{
-		DefaultTransform: strip,
+		NewInformer:      newInformer(),
+		DefaultTransform: bounded(strip),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}:          {Transform: stripNode},
-			&corev1.Namespace{}:     {Transform: stripNamespace},
-			&appsv1.Deployment{}:    {Transform: stripDeployments(candidate)},
-			&appsv1.DaemonSet{}:     {Transform: stripDaemonSet},
+			&corev1.Node{}:          {Transform: bounded(stripNode)},
+			&corev1.Namespace{}:     {Transform: bounded(stripNamespace)},
+			&appsv1.Deployment{}:    {Transform: bounded(stripDeployments(candidate))},
+			&appsv1.DaemonSet{}:     {Transform: bounded(stripDaemonSet)},
 			&corev1.ConfigMap{}:     onlyLastSeen(namespace),
-			&corev1.Pod{}:           {Namespaces: map[string]cache.Config{placeholders: {}}, Transform: stripPod},
-			&corev1.ResourceQuota{}: {Namespaces: map[string]cache.Config{placeholders: {}}, Transform: stripQuota},
+			&corev1.Pod{}:           {Namespaces: map[string]cache.Config{placeholders: {}}, Transform: bounded(stripPod)},
+			&corev1.ResourceQuota{}: {Namespaces: map[string]cache.Config{placeholders: {}}, Transform: bounded(stripQuota)},
 		},
 		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
 			if apierrors.IsNotFound(err) {
@@ -171,7 +172,7 @@ func stripDaemonSet(obj any) (any, error) {
 	pod := &daemonSet.Spec.Template.Spec
 	kept.Spec.Template.Spec = corev1.PodSpec{
 		NodeName: pod.NodeName, NodeSelector: pod.NodeSelector, Tolerations: pod.Tolerations, HostNetwork: pod.HostNetwork,
-		InitContainers: stripContainers(pod.InitContainers), Containers: stripContainers(pod.Containers),
+		InitContainers: stripContainers(pod.InitContainers, false), Containers: stripContainers(pod.Containers, false),
 		Resources: pod.Resources, Overhead: pod.Overhead, RuntimeClassName: pod.RuntimeClassName,
 	}
 	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil {
@@ -179,63 +180,6 @@ func stripDaemonSet(obj any) (any, error) {
 	}
 	*daemonSet = kept
 	return daemonSet, nil
-}
-
-// stripPod keeps what tells whether the pod's images are on its node.
-func stripPod(obj any) (any, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
-	}
-	kept := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences, DeletionTimestamp: pod.DeletionTimestamp,
-			Annotations: deletionCost(pod),
-		},
-		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase, InitContainerStatuses: pod.Status.InitContainerStatuses},
-	}
-	for _, c := range pod.Spec.InitContainers {
-		kept.Spec.InitContainers = append(kept.Spec.InitContainers, corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy})
-	}
-	for _, c := range pod.Spec.Containers {
-		if !cluster.IsPauseImage(c.Image) {
-			kept.Spec.Containers = append(kept.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image})
-		}
-	}
-	if len(kept.Spec.Containers) > 0 {
-		kept.Status.ContainerStatuses = pod.Status.ContainerStatuses
-	}
-	for _, v := range pod.Spec.Volumes {
-		if v.Image != nil {
-			kept.Spec.Volumes = append(kept.Spec.Volumes, v)
-		}
-	}
-	*pod = kept
-	return pod, nil
-}
-
-// deletionCost is what scaling down goes by; of the annotations no other is read.
-func deletionCost(pod *corev1.Pod) map[string]string {
-	if cost, ok := pod.Annotations[corev1.PodDeletionCost]; ok {
-		return map[string]string{corev1.PodDeletionCost: cost}
-	}
-	return nil
-}
-
-// stripAuditedPod drops what audits do not look at and what may be secret: thousands of pods are held at once.
-func stripAuditedPod(obj any) (any, error) {
-	if pod, ok := obj.(*corev1.Pod); ok {
-		for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-			for i := range containers {
-				c := &containers[i]
-				c.Env, c.EnvFrom, c.VolumeMounts = nil, nil, nil
-				c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = nil, nil, nil
-			}
-		}
-	}
-	return strip(obj)
 }
 
 // stripQuota keeps what limits pods: other counts change with every object of the namespace.
@@ -258,13 +202,17 @@ func stripQuota(obj any) (any, error) {
 	return quota, nil
 }
 
-func stripContainers(containers []corev1.Container) []corev1.Container {
+// stripContainers keeps what they ask for, and perhaps their images.
+func stripContainers(containers []corev1.Container, images bool) []corev1.Container {
 	if containers == nil {
 		return nil
 	}
 	kept := make([]corev1.Container, len(containers))
 	for i, c := range containers {
 		kept[i] = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+		if images {
+			kept[i].Image = c.Image
+		}
 	}
 	return kept
 }

@@ -3,7 +3,6 @@ package telemetry
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -122,16 +121,17 @@ func (p place) has(node string) bool {
 	return n != nil && p.pool != nil && p.pool.HasNode(n)
 }
 
-// coldNode says why a pod is on a node without a placeholder; warm are the pool's nodes that had the image.
+// coldNode says why a pod is on a node without a placeholder; warm are the pool's nodes that had the image. It does not name
+// them: what is told is told to the user of the pod, and other users' pods may be there.
 func (p place) coldNode(node, image string, warm []string) (cause, note string) {
 	if len(warm) == 0 {
 		return causeNoWarm, fmt.Sprintf("cold: no node of the pool had pulled %s", image)
 	}
 	zone := zoneOf(p.nodes.Get(node))
 	if zone != "" && !slices.ContainsFunc(warm, func(name string) bool { return zoneOf(p.nodes.Get(name)) == zone }) {
-		return causeZone, fmt.Sprintf("cold: no warm node in zone %s; %s warm in others: %s", zone, count(len(warm), "node was", "nodes were"), list(warm))
+		return causeZone, fmt.Sprintf("cold: no warm node in zone %s; %s warm in others", zone, count(len(warm), "node was", "nodes were"))
 	}
-	return causeElsewhere, fmt.Sprintf("cold: %s warm (%s), and the Workspace took node %s, which has no placeholder", count(len(warm), "node was", "nodes were"), list(warm), node)
+	return causeElsewhere, fmt.Sprintf("cold: %s warm, and the Workspace took node %s, which has no placeholder", count(len(warm), "node was", "nodes were"), node)
 }
 
 func zoneOf(node *corev1.Node) string {
@@ -146,13 +146,4 @@ func count(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
-}
-
-// list names the first three.
-func list(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

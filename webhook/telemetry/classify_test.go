@@ -142,9 +142,9 @@ func TestClassify(t *testing.T) {
 		{"another pool's node is warm", "a", []look{{at(-60), []*corev1.Pod{placeholderOn("e", image)}}},
 			start{path: pathCold, cause: causeNoWarm, note: "cold: no node of the pool had pulled registry.example/notebook:1"}},
 		{"warm nodes are passed over", "c", []look{{at(-60), []*corev1.Pod{placeholderOn("a", image), placeholderOn("b", image)}}},
-			start{path: pathCold, cause: causeElsewhere, note: "cold: 2 nodes were warm (a, b), and the Workspace took node c, which has no placeholder"}},
+			start{path: pathCold, cause: causeElsewhere, note: "cold: 2 nodes were warm, and the Workspace took node c, which has no placeholder"}},
 		{"the warm node is in another zone", "d", []look{{at(-60), []*corev1.Pod{placeholderOn("a", image)}}},
-			start{path: pathCold, cause: causeZone, note: "cold: no warm node in zone zone-2; 1 node was warm in others: a"}},
+			start{path: pathCold, cause: causeZone, note: "cold: no warm node in zone zone-2; 1 node was warm in others"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := newHistory()

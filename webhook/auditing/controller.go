@@ -21,6 +21,7 @@ import (
 	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/events"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/redact"
 	"warmpool.sh/webhook/version"
 	"warmpool.sh/webhook/wake"
 )
@@ -56,8 +57,8 @@ type Controller struct {
 	schedule schedule
 	gauge    gauge
 	teller   teller
-	// unreadable is what could not be read at the last audit.
-	unreadable []string
+	// denied are the kinds that could not be read at the last audit.
+	denied []string
 }
 
 var _ manager.LeaderElectionRunnable = (*Controller)(nil)
@@ -118,7 +119,7 @@ func (c *Controller) run(ctx context.Context, e *policy.Evaluator) {
 	duration.Set(time.Since(started).Seconds())
 	if err != nil {
 		audits.WithLabelValues(resultError).Inc()
-		c.log.Error(err, "audit failed, trying again")
+		c.log.Error(redact.Error(err), "audit failed, trying again")
 		return
 	}
 	audits.WithLabelValues(resultSuccess).Inc()
@@ -170,9 +171,9 @@ func (c *Controller) judge(ctx context.Context, api client.Client, e *policy.Eva
 	if err := reading.Failed(); err != nil {
 		return nil, nil, err
 	}
-	if unreadable := reading.Unreadable(); !slices.Equal(unreadable, c.unreadable) {
-		c.unreadable = unreadable
-		c.log.Info("audits do not verify what warmpool may not read", "reasons", unreadable)
+	if denied := reading.Denied(); !slices.Equal(denied, c.denied) {
+		c.denied = denied
+		c.log.Info("audits do not verify what warmpool may not read", "kinds", denied)
 	}
 	evaluator, err := policy.New(cfg, &facts, time.Now())
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"warmpool.sh/webhook/redact"
 )
 
 const (
@@ -90,7 +92,7 @@ func (r *Recorder) create(ctx context.Context, event *eventsv1.Event) {
 		return // told before, perhaps by another replica
 	}
 	if err != nil {
-		r.log.Error(err, "Event not made", "reason", event.Reason)
+		r.log.Error(redact.Error(err), "Event not made", "reason", event.Reason)
 	}
 }
 

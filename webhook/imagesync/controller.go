@@ -20,6 +20,7 @@ import (
 
 	"warmpool.sh/webhook/events"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/redact"
 	"warmpool.sh/webhook/wake"
 )
 
@@ -118,7 +119,8 @@ func (c *Controller) scan(e *policy.Evaluator) []types.NamespacedName {
 		}
 		key := types.NamespacedName{Namespace: d.Namespace, Name: d.Name}
 		keys, known[key] = append(keys, key), true
-		if g := goalOf(e, d); g.known {
+		// The gauge is of those that are warmpool's to write: whoever makes a placeholder elsewhere must not raise its alert.
+		if g := goalOf(e, d); g.known && d.Namespace == e.Config().Placeholders.Namespace {
 			before, seen := inSync[g.pool]
 			inSync[g.pool] = (before || !seen) && g.reached()
 		}
@@ -187,11 +189,11 @@ func (c *Controller) carryOut(ctx context.Context, e *policy.Evaluator, d *appsv
 		return settle, nil
 	case unanswered(err):
 		m.unanswered = min(max(settle, 2*m.unanswered), time.Minute)
-		log.Info("image sync waits: warmpool's own webhook does not answer, as before any replica is ready", "again", m.unanswered, "reason", err.Error())
+		log.Info("image sync waits: warmpool's own webhook does not answer, as before any replica is ready", "again", m.unanswered, "reason", redact.Error(err).Error())
 		return m.unanswered, nil
 	case err != nil:
 		syncs.WithLabelValues(s.goal.pool, resultError).Inc()
-		return 0, fmt.Errorf("patch Deployment %s/%s: %w", d.Namespace, d.Name, err)
+		return 0, fmt.Errorf("patch Deployment %s/%s: %w", d.Namespace, d.Name, redact.Error(err)) // controller-runtime logs it
 	}
 	m.unanswered = 0
 	m.from, m.generation, m.written = d.ResourceVersion, generation, c.now()

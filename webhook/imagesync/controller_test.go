@@ -70,6 +70,21 @@ func TestTemplatesThatAreNotKnownChangeNothing(t *testing.T) {
 	assert.False(t, s.goal.known)
 }
 
+// Whoever makes a placeholder elsewhere, which warmpool does not write, must not hold the gauge at 0.
+func TestPlaceholdersElsewhereAreNotInTheGauge(t *testing.T) {
+	r := newRig(t)
+	elsewhere := r.server.DeepCopy()
+	elsewhere.Namespace = "team"
+	elsewhere.Spec.Template.Spec.InitContainers[1].Image = "r/old:1"
+	facts := *r.evaluator().Facts()
+	facts.Deployments = facts.Deployments.With(map[string]*appsv1.Deployment{"team/ph": elsewhere})
+	r.controller.scan(evaluatorOf(t, r.config, facts))
+	assert.Equal(t, 1.0, testutil.ToFloat64(inSync.WithLabelValues("cpu")))
+	facts.Deployments = cluster.Known(map[string]*appsv1.Deployment{"team/ph": elsewhere})
+	r.controller.scan(evaluatorOf(t, r.config, facts))
+	assert.Zero(t, testutil.CollectAndCount(inSync))
+}
+
 func TestNothingIsKeptOfPlaceholdersAndPoolsThatAreGone(t *testing.T) {
 	r := newRig(t)
 	r.look()

@@ -192,7 +192,3 @@ func TestHistoryForgets(t *testing.T) {
 	assert.Empty(t, h.byNode)
 	assert.Empty(t, h.node)
 }
-
-func TestListsAreShort(t *testing.T) {
-	assert.Equal(t, "a, b, c and 2 more", list([]string{"a", "b", "c", "d", "e"}))
-}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/redact"
 	"warmpool.sh/webhook/wake"
 )
 
@@ -147,7 +148,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	case gone(err):
 		return reconcile.Result{}, nil
 	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("patch Pod %s: %w", request, err)
+		return reconcile.Result{}, fmt.Errorf("patch Pod %s: %w", request, redact.Error(err)) // controller-runtime logs it
 	}
 	c.mu.Lock()
 	c.writes[request.NamespacedName] = w

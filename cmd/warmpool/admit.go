@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -264,6 +265,9 @@ func printObjects(out io.Writer, admissions []*admission) error {
 		document, err := yaml.JSONToYAML(a.Object)
 		if err != nil {
 			return err
+		}
+		if !isHarmless(document) {
+			document = append(bytes.TrimSpace(a.Object), '\n') // JSON is YAML too, and what is quoted in it stays the same
 		}
 		if _, err := fmt.Fprintf(out, "%s%s", separator, document); err != nil {
 			return err

@@ -131,7 +131,12 @@ func (o *auditOptions) run(cmd *cobra.Command) error {
 	if o.output != "table" && o.output != "html" {
 		printNotes(cmd, report.Notes)
 	}
-	if err := report.Print(cmd.OutOrStdout(), o.output, screenOf(cmd.OutOrStdout())); err != nil {
+	out := cmd.OutOrStdout()
+	screen := screenOf(out)
+	if q, ok := out.(*quoted); ok && screen.Color && o.output == "table" {
+		out = q.out // the table quotes what it colours
+	}
+	if err := report.Print(out, o.output, screen); err != nil {
 		return err
 	}
 	return o.verdict(cmd, report, found)
@@ -206,6 +211,9 @@ func (o *auditOptions) shows(f *audit.Finding) bool {
 
 // screenOf is what the table is printed on: colours go to terminals alone, and not where NO_COLOR asks for none.
 func screenOf(out io.Writer) audit.Screen {
+	if q, ok := out.(*quoted); ok {
+		out = q.out
+	}
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return audit.Screen{}

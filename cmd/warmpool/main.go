@@ -35,7 +35,7 @@ func main() {
 		code = exit.code
 	}
 	if text := err.Error(); text != "" {
-		_, _ = fmt.Fprintln(os.Stderr, "error: "+text)
+		_, _ = fmt.Fprintln(newQuoted(os.Stderr), "error: "+text)
 	}
 	os.Exit(code)
 }

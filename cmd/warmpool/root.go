@@ -21,8 +21,8 @@ Under the name kubectl-warmpool on the PATH it is a plugin of kubectl: kubectl w
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetIn(in)
-	cmd.SetOut(out)
-	cmd.SetErr(errOut)
+	cmd.SetOut(newQuoted(out))
+	cmd.SetErr(newQuoted(errOut))
 	cmd.AddCommand(newServeCommand(), newAdmitCommand(), newAuditCommand(), newSizeCommand(), newExportCommand(), newRulesCommand(), newVersionCommand())
 	completeFlags(cmd)
 	return cmd

@@ -15,8 +15,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/test/controlplane"
@@ -24,30 +27,32 @@ import (
 	"warmpool.sh/test/needs"
 )
 
-// memoryLimit is that of the shipped Deployment.
-const memoryLimit = 256 << 20
-
 type cluster struct {
 	*controlplane.ControlPlane
 	admin    client.Client
 	warmpool *install.Warmpool
+	// memoryLimit is that of the shipped Deployment.
+	memoryLimit int64
+	// start starts the one replica.
+	start func()
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	memory := newMemoryGroup(t, memoryLimit)
+	root, err := install.Root()
+	require.NoError(t, err)
+	shipped, err := install.Render(filepath.Join(root, "manifests", "overlays", "embedded"))
+	require.NoError(t, err)
+	limit := memoryLimitOf(t, shipped)
+	memory := newMemoryGroup(t, limit)
 	needs.Check(t, needs.ControlPlane, controlplane.Ready(t.Context(), controlplane.Options{}))
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{Log: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, plane.Stop()) })
-	c := &cluster{ControlPlane: plane}
+	c := &cluster{ControlPlane: plane, memoryLimit: limit}
 	c.admin, err = client.New(plane.Config, client.Options{})
 	require.NoError(t, err)
-	root, err := install.Root()
-	require.NoError(t, err)
 	crds, err := install.CRDs(root)
-	require.NoError(t, err)
-	shipped, err := install.Render(filepath.Join(root, "manifests", "overlays", "embedded"))
 	require.NoError(t, err)
 	port, err := controlplane.FreePort()
 	require.NoError(t, err)
@@ -58,9 +63,28 @@ func newCluster(t *testing.T) *cluster {
 	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, local, examples)...))
 	binary, err := install.Build(t.Context(), root, plane.Dir)
 	require.NoError(t, err)
-	c.warmpool, err = install.Start(t.Context(), plane, memory.wrap(t, plane.Dir, binary), shipped, port)
-	require.NoError(t, err)
+	limited := memory.wrap(t, plane.Dir, binary)
+	c.start = func() {
+		t.Helper()
+		c.warmpool, err = install.Start(t.Context(), plane, limited, shipped, port)
+		require.NoError(t, err)
+	}
+	c.start()
 	return c
+}
+
+// memoryLimitOf is what the shipped Deployment may use.
+func memoryLimitOf(t *testing.T, shipped []*unstructured.Unstructured) int64 {
+	t.Helper()
+	for _, object := range shipped {
+		if object.GetKind() == "Deployment" && object.GetName() == install.Deployment {
+			var d appsv1.Deployment
+			require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d))
+			return d.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
+		}
+	}
+	t.Fatal("no Deployment of warmpool in the manifests")
+	return 0
 }
 
 // create creates ordinary Workspace pods through the API server until stop is called, which gives what became of them.
@@ -71,8 +95,8 @@ func (c *cluster) create(t *testing.T) (stop func() (created, refused, unplaced 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for i := 0; ctx.Err() == nil; i++ {
-			pod := workspace(strconv.Itoa(i))
+		for ctx.Err() == nil {
+			pod := workspace(strconv.FormatInt(time.Now().UnixNano(), 10))
 			err := c.admin.Create(ctx, pod)
 			switch {
 			case ctx.Err() != nil:

@@ -99,8 +99,8 @@ func TestHostileReviewsStayWithinTheMemoryLimit(t *testing.T) {
 func (c *cluster) assertPeak(t *testing.T) {
 	t.Helper()
 	peak := c.resident(t)
-	t.Logf("resident at most %d MiB, limit %d MiB", peak>>20, memoryLimit>>20)
-	assert.Less(t, peak, int64(memoryLimit)*8/10)
+	t.Logf("resident at most %d MiB, limit %d MiB", peak>>20, c.memoryLimit>>20)
+	assert.Less(t, peak, c.memoryLimit*8/10)
 }
 
 // resident is the most memory that was resident at once, in bytes.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -190,8 +191,10 @@ func (p *probes) sendAway(next http.Handler) http.Handler {
 	})
 }
 
-// serverProbe asks the webhook server of this process for a handshake. It makes itself known by a name that nobody else
-// can know, because it has no client certificate.
+// serverProbe asks the webhook server of this process for an answer, of whatever kind: a server that is full, or in which no
+// request gets on, has none. It asks for no admission: a replica with as many in work as it may have answers that too (429), and
+// to take it away would give its requests to the others. It makes itself known by a name that nobody else can know, because it
+// has no client certificate.
 type serverProbe struct{ address, name string }
 
 func newServerProbe(host string, port int) serverProbe {
@@ -208,5 +211,15 @@ func (p serverProbe) check(r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("the webhook server does not answer: %w", err)
 	}
-	return connection.Close()
+	defer connection.Close() //nolint:errcheck // nothing is lost
+	if deadline, ok := r.Context().Deadline(); ok {
+		_ = connection.SetDeadline(deadline) // an open connection takes one
+	}
+	if _, err = fmt.Fprintf(connection, "HEAD / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", p.name); err == nil {
+		_, err = io.ReadFull(connection, make([]byte, 1))
+	}
+	if err != nil {
+		return fmt.Errorf("the webhook server does not answer a request: %w", err)
+	}
+	return nil
 }

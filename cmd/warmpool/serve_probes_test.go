@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -158,6 +161,22 @@ func TestServerProbe(t *testing.T) {
 	request := httptest.NewRequest(http.MethodGet, "/readyz", nil)
 	probe := serverProbe{listen(t, tlsOptions{minVersion: "VersionTLS13"}), probeName}
 	require.NoError(t, probe.check(request))
+	silent, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{newSigner(t).sign(t, "server", x509.ExtKeyUsageServerAuth)}})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, silent.Close()) })
+	go func() {
+		for {
+			connection, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(io.Discard, connection) }() // a handshake, and no answer
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	probe.address = silent.Addr().String()
+	require.ErrorContains(t, probe.check(request.WithContext(ctx)), "does not answer a request")
 	probe.address = "127.0.0.1:0"
 	require.ErrorContains(t, probe.check(request), "the webhook server does not answer")
 	assert.NotEqual(t, newServerProbe("", 1).name, newServerProbe("", 1).name)

@@ -55,6 +55,7 @@ e2e = $(GO) test -count=1 -vet=off -ldflags=-w $(if $(RACE),-race) -timeout $(TI
 
 reliability: ## Create pods while one thing after another fails, and write what became of them to docs/reliability.md
 	$(GO) test -timeout $(TIMEOUT) ./test/faults -update
+	$(GO) test -timeout $(TIMEOUT) ./test/attacks -update
 
 proof: ## Run a working day without a warm pool, with one by hand, and with warmpool, and write docs/proof.*; SOAK=30m runs days for so long
 	@mkdir -p bin

@@ -41,13 +41,18 @@ const reportFoot = `
   declares is unknown until it is back: list it in the pool's ` + "`nodeTaints`" + ` if pods must tolerate it even then.
 `
 
+const attacksHead = "\n## Under attack\n"
+
 func writeReport(t *testing.T, rows []row) {
 	t.Helper()
 	var table strings.Builder
 	for _, r := range rows {
 		table.WriteString(r.String() + "\n")
 	}
-	require.NoError(t, os.WriteFile(reportFile, []byte(reportHead+table.String()+reportFoot), 0o644))
+	before, err := os.ReadFile(reportFile)
+	require.NoError(t, err)
+	_, attacks, _ := strings.Cut(string(before), attacksHead) // which test/attacks writes
+	require.NoError(t, os.WriteFile(reportFile, []byte(reportHead+table.String()+reportFoot+attacksHead+attacks), 0o644))
 }
 
 // The report tells of every fault that is tried.

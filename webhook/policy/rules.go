@@ -25,6 +25,7 @@ var table = []*Rule{
 	placeholderReplicas,
 	placeholderZones,
 	placeholderNamespace,
+	placeholderPrivileges,
 	placeholderElsewhere,
 	placeholderBudget,
 	placeholderPods,

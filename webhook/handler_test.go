@@ -132,6 +132,21 @@ func TestWhatIsNotOursPasses(t *testing.T) {
 	}
 }
 
+// warmpool's own writes stay what they are: a policy lets it change few fields, and a fill would be one more. Another replica
+// may also have heard of a template's change before this one.
+func TestOwnWritesAreNotFilled(t *testing.T) {
+	const self = "system:serviceaccount:warmpool-system:warmpool"
+	configuration, err := os.ReadFile(exampleConfig)
+	require.NoError(t, err)
+	e := exampleEvaluator(t, string(configuration))
+	handler := webhook.Handlers(func() *policy.Evaluator { return e }, self, logr.Discard())[webhook.MutatePlaceholdersPath]
+	for user, filled := range map[string]bool{self: false, "somebody": true} {
+		response := admit(t, handler, review(t, brokenPlaceholder, map[string]any{"userInfo": map[string]any{"username": user}}))
+		assert.True(t, response.Allowed)
+		assert.Equal(t, filled, len(response.Patch) > 0, user)
+	}
+}
+
 func TestDenialIsInvalidWithCauses(t *testing.T) {
 	response := admit(t, exampleHandlers(t)[webhook.ValidatePlaceholdersPath], review(t, brokenPlaceholder, map[string]any{"name": "ph"}))
 	require.False(t, response.Allowed)

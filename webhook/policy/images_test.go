@@ -70,15 +70,6 @@ func TestTemplateThatCannotBeRead(t *testing.T) {
 	assert.Equal(t, "WorkspaceTemplate shared/cpu cannot be read: spec.defaultImage must be a string", findings[0].Error.Detail)
 }
 
-// Another replica of warmpool may have heard of a template's change before this one.
-func TestWarmpoolsOwnImagesStand(t *testing.T) {
-	e := templateEvaluator(t, cluster.Known(map[string]*cluster.WorkspaceTemplate{"shared/cpu": {DefaultImage: "r/nb:1"}}))
-	image, _ := imageOf(e, e.Placeholder(pulling("r/nb:2"), "warm").Updates(pulling("r/nb:1")).ByWarmpool())
-	assert.Equal(t, "r/nb:2", image)
-	image, _ = imageOf(e, e.Placeholder(pulling("r/nb:2"), "warm").Updates(pulling("r/nb:0")))
-	assert.Equal(t, "r/nb:1", image, "anybody else's do not")
-}
-
 // What warmpool replaces is never denied, whatever the action: it is set right already.
 func TestReplacedImagesAreNoDenial(t *testing.T) {
 	cfg, err := config.Load([]byte(oneTemplate+"rules: {placeholder-image: Deny}\n"), policy.IDs())

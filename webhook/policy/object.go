@@ -50,10 +50,9 @@ type Object struct {
 
 	warmTerms map[string]map[string]*corev1.WeightedPodAffinityTerm // of a Workspace pod
 
-	// before is what an update changes, byWarmpool tells that warmpool itself asks; see Updates and ByWarmpool.
-	before     *appsv1.Deployment
-	byWarmpool bool
-	replaced   []Finding
+	// before is what an update changes; see Updates.
+	before   *appsv1.Deployment
+	replaced []Finding
 
 	// judged is what several rules ask about the object as it is; Check starts it anew.
 	judged judged
@@ -117,12 +116,6 @@ func (o *Object) in(definition int) *Object {
 // Updates tells what a placeholder was before the update that is judged; nil at CREATE.
 func (o *Object) Updates(before *appsv1.Deployment) *Object {
 	o.before = before
-	return o
-}
-
-// ByWarmpool tells that the request is one of warmpool itself, another replica of which may know more.
-func (o *Object) ByWarmpool() *Object {
-	o.byWarmpool = true
 	return o
 }
 

@@ -58,7 +58,7 @@ func ImagesHeld(d *appsv1.Deployment) string {
 
 func fillImage(o *Object, patch *placement.Patch) {
 	sources, ok := o.PrePull()
-	if !ok || o.byWarmpool || ImagesHeld(o.Deployment) != "" {
+	if !ok || ImagesHeld(o.Deployment) != "" {
 		return
 	}
 	images, synced := imagesFor(o, sources)

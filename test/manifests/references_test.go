@@ -235,13 +235,40 @@ func (all objects) selectors(t *testing.T) {
 	}
 	for _, p := range of[*networkingv1.NetworkPolicy](all) {
 		selected := all.selected(t, p.Namespace, &p.Spec.PodSelector)
-		require.Len(t, selected, 1, p.Name)
+		require.NotEmpty(t, selected, p.Name)
 		for _, rule := range p.Spec.Ingress {
 			for _, port := range rule.Ports {
 				assert.True(t, hasPort(selected[0], *port.Port), "%s: %s has no port %s", p.Name, selected[0].Name, port.Port)
 			}
 		}
 	}
+}
+
+// fences keep everybody from the port of probes, most from that of metrics, and placeholders, not CPA, from everybody.
+func (all objects) fences(t *testing.T) {
+	t.Helper()
+	var silent []string
+	for _, p := range of[*networkingv1.NetworkPolicy](all) {
+		if p.Name == "placeholders" {
+			assert.ElementsMatch(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}, p.Spec.PolicyTypes)
+			assert.Empty(t, p.Spec.Ingress)
+			assert.Empty(t, p.Spec.Egress)
+			for _, d := range all.selected(t, p.Namespace, &p.Spec.PodSelector) {
+				silent = append(silent, d.Name)
+			}
+			continue
+		}
+		for _, rule := range p.Spec.Ingress {
+			for _, port := range rule.Ports {
+				assert.True(t, port.Port.StrVal == "webhook" || port.Port.StrVal == "metrics" && len(rule.From) > 0, "%s: %s", p.Name, port.Port)
+			}
+		}
+	}
+	assert.ElementsMatch(t, []string{"spaces-placeholder-cpu", "spaces-placeholder-gpu"}, silent)
+	closed := slices.ContainsFunc(of[*networkingv1.NetworkPolicy](all), func(p *networkingv1.NetworkPolicy) bool {
+		return slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) && p.Spec.PodSelector.MatchLabels["app.kubernetes.io/name"] == "warmpool"
+	})
+	assert.True(t, closed, "what no rule names is closed")
 }
 
 // autoscalers scale a Deployment that is there and has no replicas of its own, by parameters that are there.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -149,7 +150,11 @@ func TestRendered(t *testing.T) {
 			all.services(t)
 			all.webhooks(t)
 			all.selectors(t)
+			all.fences(t)
 			all.autoscalers(t)
+			for _, namespace := range of[*corev1.Namespace](all) {
+				assert.Equal(t, "restricted", namespace.Labels[psaapi.EnforceLevelLabel], namespace.Name)
+			}
 			for _, d := range of[*appsv1.Deployment](all) {
 				level := psaapi.LevelVersion{Level: psaapi.LevelRestricted, Version: psaapi.LatestVersion()}
 				for _, result := range restricted.EvaluatePod(level, &d.Spec.Template.ObjectMeta, &d.Spec.Template.Spec) {
@@ -173,8 +178,8 @@ func TestVariants(t *testing.T) {
 		"variants/namespaces of cel": {[]string{"MutatingAdmissionPolicy"}, []string{"warmpool-system", "namespace: overprovisioning"}},
 		"overlays/cel":               {[]string{"MutatingAdmissionPolicy", "--placement=cel"}, []string{"warmpool-pods,", "mutate-pods"}},
 		"variants/static-policy":     {[]string{"MutatingAdmissionPolicyBinding", "--placement=none"}, []string{"mutate-pods", "--placement=cel"}},
-		"variants/without-cpa":       {[]string{"replicas: 2"}, []string{"cpa", "proportional"}},
-		"components/without-cpa":     {[]string{"replicas: 2"}, []string{"cpa", "proportional"}},
+		"variants/without-cpa":       {[]string{"replicas: 2"}, []string{"cpa-config", "overprovisioning-cpa", "proportional"}},
+		"components/without-cpa":     {[]string{"replicas: 2"}, []string{"cpa-config", "overprovisioning-cpa", "proportional"}},
 	} {
 		_, rendered := render(t, all[name])
 		var text bytes.Buffer

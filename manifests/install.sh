@@ -58,26 +58,34 @@ deploy() {
 
 # settle_placement takes away what has placed pods before, once what places them now is in force. Both at once do no harm.
 settle_placement() {
-	if grep -q '^kind: MutatingAdmissionPolicyBinding$' "$dir/all.yaml"; then
-		echo "Now apply what warmpool export cel prints, then: kubectl delete mutatingwebhookconfiguration warmpool-pods" >&2
-	elif grep -q '^kind: MutatingAdmissionPolicy$' "$dir/all.yaml"; then
-		k wait --for=create --timeout="$limit" "$binding"
-		k wait --for=jsonpath='{.metadata.annotations.warmpool\.sh/placement-tried}'=true --timeout="$limit" "$binding"
+	if grep -q '^  name: warmpool-placement-trial$' "$dir/all.yaml"; then
+		in_force
 		remove mutatingwebhookconfiguration warmpool-pods
+	elif grep -q '^kind: MutatingAdmissionPolicyBinding$' "$dir/all.yaml"; then
+		echo "Now apply what warmpool export cel prints, then: kubectl delete mutatingwebhookconfiguration warmpool-pods" >&2
 	else
 		remove_policy
 	fi
 }
 
-binding=mutatingadmissionpolicybinding/warmpool-placement
+# in_force waits until warmpool says of the binding that is there now that all API servers place pods by it.
+in_force() {
+	local namespace uid
+	namespace=$(own_namespace)
+	uid=$(k get mutatingadmissionpolicybinding warmpool-placement -o jsonpath='{.metadata.uid}')
+	k wait --for=create --timeout="$limit" -n "$namespace" configmap/warmpool-placement
+	k wait --for=jsonpath='{.metadata.annotations.warmpool\.sh/placement-in-force}'="$uid" --timeout="$limit" -n "$namespace" configmap/warmpool-placement
+}
 
 remove_policy() {
 	local namespace
 	[[ $(k api-resources --api-group=admissionregistration.k8s.io -o name) == *mutatingadmissionpolicies* ]] || return 0
-	namespace=$(k get deployments -A -l "$ours,app.kubernetes.io/name=warmpool" -o jsonpath='{.items[*].metadata.namespace}')
-	remove mutatingadmissionpolicy/warmpool-placement "$binding"
-	[[ -z $namespace ]] || remove -n "$namespace" configmap/warmpool-placement
+	namespace=$(own_namespace)
+	remove mutatingadmissionpolicy/warmpool-placement mutatingadmissionpolicybinding/warmpool-placement mutatingadmissionpolicybinding/warmpool-placement-trial
+	[[ -z $namespace ]] || remove -n "$namespace" configmap/warmpool-placement configmap/warmpool-placement-trial
 }
+
+own_namespace() { k get deployments -A -l "$ours,app.kubernetes.io/name=warmpool" -o jsonpath='{.items[*].metadata.namespace}'; }
 
 # split_webhooks gives the webhook of pods a configuration of its own before it goes from that of placeholders, where it was
 # in earlier versions: with its caBundle, so that every pod is placed meanwhile.
@@ -98,7 +106,7 @@ apply() { k apply --server-side --force-conflicts -f "$dir/all.yaml"; }
 
 ready() {
 	local namespace
-	namespace=$(k get deployments -A -l "$ours,app.kubernetes.io/name=warmpool" -o jsonpath='{.items[*].metadata.namespace}')
+	namespace=$(own_namespace)
 	k rollout status --timeout="$limit" -n "$namespace" deployment/warmpool
 }
 
@@ -116,7 +124,7 @@ undeploy() {
 	remove_class || failed=1
 	for namespace in $(k get namespaces -l "$ours" -o jsonpath='{.items[*].metadata.name}'); do
 		# What warmpool itself has written, and cert-manager, which keeps its Secrets.
-		remove -n "$namespace" lease/warmpool configmap/warmpool-last-seen configmap/warmpool-placement secret/warmpool-ca \
+		remove -n "$namespace" lease/warmpool configmap/warmpool-last-seen configmap/warmpool-placement configmap/warmpool-placement-trial secret/warmpool-ca \
 			secret/warmpool-webhook-ca secret/warmpool-webhook-tls || failed=1
 		if keeps "$namespace"; then
 			continue

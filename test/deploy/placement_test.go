@@ -18,14 +18,16 @@ const policy = "mutatingadmissionpolicy/warmpool-placement"
 func placedBy(t *testing.T) string {
 	t.Helper()
 	return cluster(t, "get", "--ignore-not-found", "-o", "name", "mutatingwebhookconfiguration/warmpool-pods", policy,
-		"mutatingadmissionpolicybinding/warmpool-placement") +
-		cluster(t, "get", "--ignore-not-found", "-o", "name", "-n", install.Namespace, "configmap/warmpool-placement")
+		"mutatingadmissionpolicybinding/warmpool-placement", "mutatingadmissionpolicybinding/warmpool-placement-trial") +
+		cluster(t, "get", "--ignore-not-found", "-o", "name", "-n", install.Namespace, "configmap/warmpool-placement", "configmap/warmpool-placement-trial")
 }
 
 const (
 	byWebhook = "mutatingwebhookconfiguration.admissionregistration.k8s.io/warmpool-pods\n"
 	byPolicy  = "mutatingadmissionpolicy.admissionregistration.k8s.io/warmpool-placement\n" +
-		"mutatingadmissionpolicybinding.admissionregistration.k8s.io/warmpool-placement\nconfigmap/warmpool-placement\n"
+		"mutatingadmissionpolicybinding.admissionregistration.k8s.io/warmpool-placement\n" +
+		"mutatingadmissionpolicybinding.admissionregistration.k8s.io/warmpool-placement-trial\n" +
+		"configmap/warmpool-placement\nconfigmap/warmpool-placement-trial\n"
 )
 
 // With another overlay the one way to place pods takes the place of the other, and nothing of it is left.

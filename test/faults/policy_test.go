@@ -57,12 +57,15 @@ func TestPolicy(t *testing.T) {
 				c.roll(t, w)
 			}
 			if overlay == "cel" {
-				c.inForce(t)
+				c.inForce(t) // of the bindings that are new
 				c.remove(t, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "warmpool-pods"}})
 			} else {
-				c.remove(t, &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName}},
-					&admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policyName}},
-					&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: install.Namespace, Name: policyName}})
+				c.webhookAsked(t)
+				for _, name := range []string{policyName, policyName + "-trial"} {
+					c.remove(t, &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}},
+						&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: install.Namespace, Name: name}})
+				}
+				c.remove(t, &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName}})
 			}
 			figures := l.end(t)
 			t.Log(row{fault: t.Name(), figures: figures})
@@ -74,16 +77,19 @@ func TestPolicy(t *testing.T) {
 	c.checkLogs(t)
 }
 
-// inForce waits until the binding is for all pods: the leader has tried the policy then.
+// inForce waits until warmpool says of the binding that is there that pods are placed by it, as install.sh does.
 func (c *cluster) inForce(t *testing.T) {
 	t.Helper()
 	eventually(t, "the policy is in force", func() error {
-		binding := &admissionv1.MutatingAdmissionPolicyBinding{}
+		binding, parameters := &admissionv1.MutatingAdmissionPolicyBinding{}, &corev1.ConfigMap{}
 		if err := c.admin.Get(t.Context(), client.ObjectKey{Name: policyName}, binding); err != nil {
 			return err
 		}
-		if selector := binding.Spec.MatchResources.ObjectSelector; len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
-			return errors.New("for samples only")
+		if err := c.admin.Get(t.Context(), client.ObjectKey{Namespace: install.Namespace, Name: policyName}, parameters); err != nil {
+			return err
+		}
+		if parameters.Annotations["warmpool.sh/placement-in-force"] != string(binding.UID) {
+			return errors.New("not yet")
 		}
 		for _, w := range c.replicas {
 			if err := install.Get(t.Context(), w.HealthURL+"/readyz"); err != nil {
@@ -91,6 +97,20 @@ func (c *cluster) inForce(t *testing.T) {
 			}
 		}
 		return nil
+	})
+}
+
+// webhookAsked waits until the API server sends pods to the replicas.
+func (c *cluster) webhookAsked(t *testing.T) {
+	t.Helper()
+	eventually(t, "the webhook of pods is asked", func() error {
+		for _, w := range c.replicas {
+			text, err := install.Metrics(t.Context(), w.MetricsURL)
+			if err == nil && strings.Contains(text, `,webhook="pods"} `) {
+				return nil
+			}
+		}
+		return errors.New("not yet")
 	})
 }
 

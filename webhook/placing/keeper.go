@@ -30,6 +30,9 @@ const (
 	interval = 30 * time.Second
 	// again is when it tries once more what has failed.
 	again = 5 * time.Second
+	// margin is how long samples have to be right before the policy counts as being in force. They show what one API server
+	// goes by; others read what was written by watches of their own, about a second late.
+	margin = 10 * time.Second
 )
 
 var errUnwritten = errors.New("the policy that places pods has not been looked at yet")
@@ -47,11 +50,13 @@ type Keeper struct {
 
 	served atomic.Bool
 	mu     sync.Mutex
-	fault  error // nil: the policy is current, or this replica does not lead
+	fault  error // nil: the policy places pods as the webhook would, or this replica does not lead
 
-	// kept is what was written and tried last, at a time; nil before the first.
-	kept   *cel.Placement
-	looked time.Time
+	// kept is what was written and tried last, nil before the first and after a fault, and to be looked at again at due. settled
+	// tells that all API servers go by it.
+	kept    *cel.Placement
+	due     time.Time
+	settled bool
 }
 
 var _ manager.LeaderElectionRunnable = (*Keeper)(nil)
@@ -114,14 +119,14 @@ func Served(resources discovery.ServerResourcesInterface) error {
 
 // Start keeps the policy until ctx ends; it returns nil then.
 func (k *Keeper) Start(ctx context.Context) error {
-	k.say(errUnwritten)
+	k.say(errUnwritten, false)
 	for {
 		err := k.keep(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		k.say(err)
-		wait := interval
+		k.say(err, k.settled)
+		wait := time.Until(k.due)
 		if err != nil {
 			wait = again
 		}
@@ -135,15 +140,15 @@ func (k *Keeper) Start(ctx context.Context) error {
 }
 
 // say makes the state known; the log has what changes.
-func (k *Keeper) say(fault error) {
+func (k *Keeper) say(fault error, settled bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.setCurrent(fault == nil)
+	was := k.setCurrent(fault == nil && settled)
 	switch {
 	case errors.Is(fault, errUnwritten):
 	case fault != nil && (k.fault == nil || k.fault.Error() != fault.Error()):
 		k.log.Error(fault, "the policy that places pods is not current, trying again")
-	case fault == nil && k.fault != nil:
+	case fault == nil && settled && !was:
 		k.log.Info("the policy that places pods is current")
 	}
 	k.fault = fault
@@ -163,20 +168,35 @@ func (k *Keeper) keep(ctx context.Context) error {
 		return fmt.Errorf("write the placement as a policy: %w", err)
 	}
 	known := k.kept != nil && same(k.kept, want)
-	if known && time.Since(k.looked) < interval {
+	if known && time.Now().Before(k.due) {
 		return nil
 	}
 	k.kept = nil
-	wrote, err := k.write(ctx, e, want)
-	if err != nil {
-		return err
+	binding, absent, wrong := k.shipped(ctx, want)
+	if absent != nil {
+		return absent
 	}
-	if wrote || !known {
-		if err := k.check(ctx, e, nil); err != nil {
-			return err
+	live, wrote, err := k.write(ctx, e, want)
+	if err != nil {
+		return errors.Join(wrong, err)
+	}
+	k.settled = k.settled && known && !wrote
+	if !k.settled {
+		if err := k.check(ctx, e, live, nil); err != nil {
+			return errors.Join(wrong, err)
 		}
 	}
-	k.kept, k.looked = want, time.Now()
+	switch {
+	case wrong != nil:
+		return wrong
+	case wrote || !known:
+		k.kept, k.due = want, time.Now().Add(margin)
+		return nil
+	}
+	if err := k.tell(ctx, want, live, binding); err != nil {
+		return err
+	}
+	k.kept, k.due, k.settled = want, time.Now().Add(interval), true
 	return nil
 }
 

@@ -12,7 +12,7 @@ const (
 )
 
 var policyCurrent = prometheus.NewDesc("warmpool_placement_policy_current",
-	"1 when the policy that places pods is what configuration and facts ask for and the samples are placed as the webhook would, else 0; told by the leader.", nil, nil)
+	"1 when the policy that places pods is what configuration and facts ask for, and samples have been placed as the webhook would for 10 s, else 0; told by the leader.", nil, nil)
 
 // metrics are those of a Keeper; it is their collector, so that there are none where a webhook places pods.
 type metrics struct {
@@ -32,12 +32,13 @@ func newMetrics() metrics {
 	return m
 }
 
-func (m metrics) setCurrent(current bool) {
+// setCurrent gives what it was before.
+func (m metrics) setCurrent(current bool) (was bool) {
 	var value int32
 	if current {
 		value = 1
 	}
-	m.current.Store(value)
+	return m.current.Swap(value) == 1
 }
 
 func (m metrics) count(result string) { m.checks.WithLabelValues(result).Inc() }

@@ -26,11 +26,17 @@ const (
 	step   = 200 * time.Millisecond
 )
 
-// sampleLabel is on the samples for a binding that is for these alone.
-var sampleLabel = map[string]string{"warmpool.sh/placement-check": "true"}
+const (
+	// sampleLabel has the value sampleTrial on samples that are placed by the parameters on trial.
+	sampleLabel = "warmpool.sh/placement-check"
+	sampleTrial = "trial"
+	// goneBy is the annotation in which the policy says, to who has it, which resourceVersion of the parameters it went by.
+	goneBy = "warmpool.sh/placement-parameters"
+)
 
-// check creates a pod of each pool as a dry run, with more labels, until the API server makes of it what the webhook would.
-func (k *Keeper) check(ctx context.Context, e *policy.Evaluator, labels map[string]string) error {
+// check creates a pod of each pool as a dry run, with more labels, until the API server makes of it what the webhook would, by
+// the parameters.
+func (k *Keeper) check(ctx context.Context, e *policy.Evaluator, parameters *corev1.ConfigMap, labels map[string]string) error {
 	for _, pool := range e.Pools().All() {
 		sample := sampleOf(e, pool, k.namespace)
 		if sample == nil {
@@ -39,7 +45,7 @@ func (k *Keeper) check(ctx context.Context, e *policy.Evaluator, labels map[stri
 		maps.Copy(sample.Labels, labels)
 		var fault error
 		err := wait.PollUntilContextTimeout(ctx, step, settle, true, func(ctx context.Context) (bool, error) {
-			fault = k.try(ctx, e, sample)
+			fault = k.try(ctx, e, sample, parameters)
 			return fault == nil, nil
 		})
 		if err == nil {
@@ -56,7 +62,7 @@ func (k *Keeper) check(ctx context.Context, e *policy.Evaluator, labels map[stri
 }
 
 // try says how the API server differs from the webhook.
-func (k *Keeper) try(ctx context.Context, e *policy.Evaluator, sample *corev1.Pod) error {
+func (k *Keeper) try(ctx context.Context, e *policy.Evaluator, sample *corev1.Pod, parameters *corev1.ConfigMap) error {
 	want := e.Pod(sample.DeepCopy(), k.namespace)
 	e.Mutate(want)
 	got := sample.DeepCopy()
@@ -68,6 +74,9 @@ func (k *Keeper) try(ctx context.Context, e *policy.Evaluator, sample *corev1.Po
 	}
 	if lacks := e.Mutate(e.Pod(got, k.namespace)); len(lacks) > 0 {
 		return fmt.Errorf("after the policy the webhook would still write %s", lacks[0].Path)
+	}
+	if got.Annotations[goneBy] != parameters.ResourceVersion {
+		return fmt.Errorf("the policy does not go by ConfigMap %s as it was written", parameters.Name)
 	}
 	return nil
 }
@@ -90,7 +99,9 @@ func sampleOf(e *policy.Evaluator, pool *placement.Pool, namespace string) *core
 	labels := selected(e.Config().Workspaces.Selector)
 	labels["warmpool.sh/pool"] = pool.Config.Name
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "placement-check-", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, GenerateName: "placement-check-", Labels: labels, Annotations: map[string]string{goneBy: ""},
+		},
 		Spec: corev1.PodSpec{
 			AutomountServiceAccountToken: new(bool),
 			SecurityContext: &corev1.PodSecurityContext{

@@ -2,6 +2,7 @@ package placing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -20,53 +21,96 @@ import (
 // FieldManager is the field manager of every write, so that others can ignore what it owns.
 const FieldManager = "warmpool-placement"
 
-// write applies what differs, and tells whether something did. Where there is no binding for all pods yet, or another
-// policy than it was tried with, the samples come first.
-func (k *Keeper) write(ctx context.Context, e *policy.Evaluator, want *cel.Placement) (wrote bool, err error) {
-	var livePolicy admissionv1.MutatingAdmissionPolicy // first: where somebody has taken it away, nothing else is written
-	switch found, err := k.read(ctx, want.Policy, &livePolicy); {
+const (
+	// trialSuffix is that of the names of the binding for samples and of its parameters.
+	trialSuffix = "-trial"
+	// inForce is an annotation of the parameters, for who waits until the policy goes by them: the uid of the binding.
+	inForce = "warmpool.sh/placement-in-force"
+)
+
+// shipped tells what is wrong with the policy and the bindings, which only the manifests bring. binding is that of all pods;
+// absent tells that there is nothing to write parameters for.
+func (k *Keeper) shipped(ctx context.Context, want *cel.Placement) (binding *admissionv1.MutatingAdmissionPolicyBinding, absent, wrong error) {
+	const fix = "apply the manifests of this version (manifests/overlays/cel)"
+	var live admissionv1.MutatingAdmissionPolicy
+	switch found, err := k.read(ctx, want.Policy, &live); {
 	case err != nil:
-		return false, err
+		return nil, err, nil
 	case !found:
-		return false, fmt.Errorf("the MutatingAdmissionPolicy %s does not exist: apply the manifests (manifests/overlays/cel)", want.Policy.Name)
-	case !equality.Semantic.DeepEqual(livePolicy.Spec, want.Policy.Spec):
-		if err := k.apply(ctx, want.Policy); err != nil {
-			return false, err
-		}
-		wrote = true
+		return nil, fmt.Errorf("the MutatingAdmissionPolicy %s does not exist: %s", want.Policy.Name, fix), nil
+	case !equality.Semantic.DeepEqual(selectorOf(&live), selectorOf(want.Policy)):
+		wrong = fmt.Errorf("the MutatingAdmissionPolicy %s is for other pods than workspaces.selector of the configuration: "+
+			"have your overlay set spec.matchConstraints.objectSelector to the same", want.Policy.Name)
+	case !equality.Semantic.DeepEqual(live.Spec, want.Policy.Spec):
+		wrong = fmt.Errorf("the MutatingAdmissionPolicy %s is not that of this version, or was changed: %s", want.Policy.Name, fix)
 	}
-	var parameters corev1.ConfigMap
-	switch found, err := k.read(ctx, want.Parameters, &parameters); {
-	case err != nil:
-		return false, err
-	case !found || !maps.Equal(parameters.Data, want.Parameters.Data):
-		if err := k.apply(ctx, want.Parameters); err != nil {
-			return false, err
+	for _, bound := range []*admissionv1.MutatingAdmissionPolicyBinding{bindingOf(want, true), bindingOf(want, false)} {
+		binding = &admissionv1.MutatingAdmissionPolicyBinding{}
+		switch found, err := k.read(ctx, bound, binding); {
+		case err != nil:
+			return nil, err, nil
+		case !found:
+			return nil, fmt.Errorf("the MutatingAdmissionPolicyBinding %s does not exist: %s", bound.Name, fix), nil
+		case !equality.Semantic.DeepEqual(binding.Spec, bound.Spec):
+			wrong = errors.Join(wrong, fmt.Errorf("the MutatingAdmissionPolicyBinding %s was changed: %s", bound.Name, fix))
 		}
-		wrote = true
 	}
-	bound, err := k.bind(ctx, e, want)
-	return wrote || bound, err
+	return binding, nil, wrong
 }
 
-// bind has the policy hold for all pods, after the samples, and tells whether it did not.
-func (k *Keeper) bind(ctx context.Context, e *policy.Evaluator, want *cel.Placement) (wrote bool, err error) {
-	forAll := bindingOf(want, nil)
-	var live admissionv1.MutatingAdmissionPolicyBinding
-	switch found, err := k.read(ctx, forAll, &live); {
-	case err != nil:
-		return false, err
-	case found && equality.Semantic.DeepEqual(live.Spec, forAll.Spec) && live.Annotations[tried] == forAll.Annotations[tried]:
-		return false, nil
-	case !found:
-		if err := k.apply(ctx, bindingOf(want, sampleLabel)); err != nil {
-			return false, err
-		}
+func selectorOf(p *admissionv1.MutatingAdmissionPolicy) *metav1.LabelSelector {
+	if p.Spec.MatchConstraints == nil {
+		return nil
 	}
-	if err := k.check(ctx, e, sampleLabel); err != nil {
-		return false, err
+	return p.Spec.MatchConstraints.ObjectSelector
+}
+
+// bindingOf is a binding as the manifests have it, with all that the API server fills in, so that it can be compared.
+func bindingOf(p *cel.Placement, trial bool) *admissionv1.MutatingAdmissionPolicyBinding {
+	b := p.Binding.DeepCopy()
+	samples := metav1.LabelSelectorRequirement{Key: sampleLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{sampleTrial}}
+	if trial {
+		b.Name += trialSuffix
+		b.Spec.ParamRef.Name += trialSuffix
+		samples.Operator = metav1.LabelSelectorOpIn
 	}
-	return true, k.apply(ctx, forAll)
+	b.Spec.MatchResources = &admissionv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{}, MatchPolicy: new(admissionv1.Equivalent),
+		ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{samples}},
+	}
+	return b
+}
+
+// write brings the parameters into the cluster where they differ, after they were tried. It gives them as they are there, and
+// tells whether they were written.
+func (k *Keeper) write(ctx context.Context, e *policy.Evaluator, want *cel.Placement) (live *corev1.ConfigMap, wrote bool, err error) {
+	live = &corev1.ConfigMap{}
+	found, err := k.read(ctx, want.Parameters, live)
+	if err != nil || found && maps.Equal(live.Data, want.Parameters.Data) {
+		return live, false, err
+	}
+	trial := want.Parameters.DeepCopy()
+	trial.Name += trialSuffix
+	tried, err := k.apply(ctx, trial)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := k.check(ctx, e, tried, map[string]string{sampleLabel: sampleTrial}); err != nil {
+		return nil, false, err
+	}
+	live, err = k.apply(ctx, want.Parameters)
+	return live, true, err
+}
+
+// tell says by an annotation that the policy is in force, by the binding. What is said already is not written again.
+func (k *Keeper) tell(ctx context.Context, want *cel.Placement, live *corev1.ConfigMap, binding *admissionv1.MutatingAdmissionPolicyBinding) error {
+	if live.Annotations[inForce] == string(binding.UID) {
+		return nil
+	}
+	told := want.Parameters.DeepCopy()
+	told.Annotations = map[string]string{inForce: string(binding.UID)}
+	_, err := k.apply(ctx, told)
+	return err
 }
 
 // read reads what there is of an object into live.
@@ -79,34 +123,21 @@ func (k *Keeper) read(ctx context.Context, want, live client.Object) (found bool
 	return true, nil
 }
 
-// apply writes an object.
-func (k *Keeper) apply(ctx context.Context, want client.Object) error {
+// apply writes parameters, and gives them as they are then.
+func (k *Keeper) apply(ctx context.Context, want *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	if err != nil {
-		return fmt.Errorf("encode %s %s: %w", kindOf(want), want.GetName(), err)
+		return nil, fmt.Errorf("encode %s %s: %w", kindOf(want), want.GetName(), err)
 	}
-	object := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content})
+	written := &unstructured.Unstructured{Object: content}
+	object := client.ApplyConfigurationFromUnstructured(written)
 	if err := k.api.Apply(ctx, object, client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
-		return fmt.Errorf("write %s %s: %w", kindOf(want), want.GetName(), err)
+		return nil, fmt.Errorf("write %s %s: %w", kindOf(want), want.GetName(), err)
 	}
 	k.log.Info("written", "kind", kindOf(want), "name", want.GetName())
-	return nil
+	live := want.DeepCopy()
+	live.ResourceVersion = written.GetResourceVersion()
+	return live, nil
 }
 
 func kindOf(object client.Object) string { return object.GetObjectKind().GroupVersionKind().Kind }
-
-// tried is an annotation of the binding that is for all pods, for who waits for that.
-const tried = "warmpool.sh/placement-tried"
-
-// bindingOf is the binding for the pods that have the labels. All that the API server would fill in is there, so that it can
-// be compared.
-func bindingOf(p *cel.Placement, labels map[string]string) *admissionv1.MutatingAdmissionPolicyBinding {
-	b := p.Binding.DeepCopy()
-	if labels == nil {
-		b.Annotations = map[string]string{tried: "true"}
-	}
-	b.Spec.MatchResources = &admissionv1.MatchResources{
-		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{MatchLabels: labels}, MatchPolicy: new(admissionv1.Equivalent),
-	}
-	return b
-}

@@ -107,7 +107,7 @@ type Pool struct {
 	NodeTaints []string `json:"nodeTaints,omitempty"`
 	// Templates are the WorkspaceTemplates whose images are pre-pulled, in this order.
 	Templates []TemplateRef `json:"templates,omitempty"`
-	// PrePull is Default or Allowed. Default Default.
+	// PrePull is Default or Allowed: templates' allowedImages too, up to 16 images for a placeholder. Default Default.
 	PrePull PrePull `json:"prePull,omitempty"`
 	// WarmFirst makes Workspace pods prefer nodes that have their image. Default true.
 	WarmFirst *bool `json:"warmFirst,omitempty"`

@@ -166,8 +166,12 @@ func problemsOf(g goal, failing failures) []notice {
 	var problems []notice
 	for _, source := range g.sources {
 		if source.Problem != "" {
+			effect := " keeps the image that it had: "
+			if source.Beyond {
+				effect = " pulls no more images: "
+			}
 			problems = append(problems, blocked("Resolve", []config.TemplateRef{source.Template},
-				fmt.Sprintf("Deployment %s/%s keeps the image that it had: %s", g.deployment.Namespace, g.deployment.Name, source.Problem)))
+				fmt.Sprintf("Deployment %s/%s%s%s", g.deployment.Namespace, g.deployment.Name, effect, source.Problem)))
 		}
 	}
 	if !g.hasFirst() && !g.elsewherePulled() {

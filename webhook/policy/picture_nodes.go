@@ -165,6 +165,7 @@ func (p *painter) freshness(pool *placement.Pool, placeholders []*corev1.Pod) Fr
 	known := Fresh
 	for _, source := range p.sources[pool.Config.Name] {
 		switch {
+		case source.Beyond:
 		case source.Image == "":
 			known = FreshUnknown
 		case !pulls(pulled, source.Image):

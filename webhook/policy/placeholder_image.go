@@ -165,6 +165,10 @@ func unknownImage(o *Object, s prepull.Source) Finding {
 	if s.ByController {
 		return notVerified(path, s.Problem).withKey(s.Problem).withFix("Correct the image name or the Workspace controller's flag; until then the placeholder keeps the last image.")
 	}
+	if s.Beyond {
+		return invalid(path, s.Template.String(), s.Problem).withKey(s.Problem).atMostWarn().
+			withFix("List fewer allowedImages, in the order of their use, or give the template a pool of its own.")
+	}
 	return invalid(path, s.Template.String(), s.Problem).withKey(s.Problem).atMostWarn().
 		withFix("Mend the WorkspaceTemplate or the configuration; until then the placeholder keeps the last image.")
 }

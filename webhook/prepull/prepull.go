@@ -10,6 +10,10 @@ import (
 	"warmpool.sh/webhook/config"
 )
 
+// MaxImages is how many images a placeholder pulls at most: templates' default images all, and of their allowed images as many
+// as there is room for. Each is gigabytes on the disk of every node of the pool.
+const MaxImages = 16
+
 // Source is one image that a template of the pool asks for, or why it is not known.
 type Source struct {
 	Template config.TemplateRef
@@ -19,12 +23,20 @@ type Source struct {
 	Problem string
 	// ByController tells that the Problem is the Workspace controller's; see Resolution.
 	ByController bool
+	// Beyond tells that Problem is about images beyond MaxImages; the source stands for none.
+	Beyond bool
 }
 
 // Sources are the images of a pool's templates in the order of the configuration: each template's default image and,
-// with prePull Allowed, its allowed images. The templates must be known.
+// with prePull Allowed, its allowed images, up to MaxImages. The templates must be known.
 func Sources(pool *config.Pool, workspaces *config.Workspaces, templates cluster.Facts[cluster.WorkspaceTemplate]) []Source {
 	var sources []Source
+	images := map[string]bool{} // of the defaults first
+	for _, ref := range pool.Templates {
+		if template := templates.Get(ref.String()); template != nil {
+			images[Resolve(template.DefaultImage, workspaces).Image] = true
+		}
+	}
 	for _, ref := range pool.Templates {
 		key := ref.String()
 		template := templates.Get(key)
@@ -38,10 +50,27 @@ func Sources(pool *config.Pool, workspaces *config.Workspaces, templates cluster
 		}
 		sources = append(sources, source(ref, "defaultImage", template.DefaultImage, workspaces))
 		if pool.PrePull == config.PrePullAllowed {
-			for i, image := range template.AllowedImages {
-				sources = append(sources, source(ref, fmt.Sprintf("allowedImages[%d]", i), image, workspaces))
-			}
+			sources = append(sources, allowed(ref, template.AllowedImages, workspaces, images)...)
 		}
+	}
+	return sources
+}
+
+// allowed are the sources of a template's allowed images. Those that are no image count too: a template may list many.
+func allowed(ref config.TemplateRef, listed []string, workspaces *config.Workspaces, images map[string]bool) []Source {
+	var sources []Source
+	for i, image := range listed {
+		s := source(ref, fmt.Sprintf("allowedImages[%d]", i), image, workspaces)
+		counted := s.Image
+		if counted == "" {
+			counted = s.Problem
+		}
+		if !images[counted] && len(images) >= MaxImages {
+			return append(sources, Source{Template: ref, Beyond: true, Problem: fmt.Sprintf(
+				"of the allowedImages of WorkspaceTemplate %s the %d from allowedImages[%d] on are not pulled ahead: a placeholder pulls %d images at most", ref, len(listed)-i, i, MaxImages)})
+		}
+		images[counted] = true
+		sources = append(sources, s)
 	}
 	return sources
 }
@@ -69,7 +98,9 @@ func Images(sources []Source, record Record, now []string) []string {
 	unclaimed := func(image string) bool { return !record.has(image) && !Record(sources).has(image) }
 	guessed := false
 	for i, s := range sources {
-		if s.Image != "" {
+		if s.Beyond {
+			continue
+		} else if s.Image != "" {
 			add(s.Image)
 		} else if last := record.of(sources, i); len(last) > 0 {
 			add(last...)

@@ -1,6 +1,7 @@
 package prepull_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -208,4 +209,36 @@ func TestImagesDoNotGrow(t *testing.T) {
 		assert.Equal(t, []string{image, "r/nb:0"}, now)
 		record = prepull.RecordOf(prepull.NewRecord(known, record).Annotations())
 	}
+}
+
+// A template that allows many images does not fill the disks of a pool: the defaults of all templates come first, then what there
+// is room for, and one problem says what is left out. What a placeholder pulls beyond that goes.
+func TestSourcesAreBounded(t *testing.T) {
+	var listed []string
+	for i := range 40 {
+		listed = append(listed, fmt.Sprintf("r/nb:%d", i))
+	}
+	known := cluster.Known(map[string]*cluster.WorkspaceTemplate{
+		"shared/many": {DefaultImage: "r/nb:0", AllowedImages: listed}, "shared/other": {DefaultImage: "r/other:1", AllowedImages: []string{"r/nb:1", "r/other:2"}},
+	})
+	pool := &config.Pool{PrePull: config.PrePullAllowed, Templates: refs("shared/many", "shared/other")}
+	sources := prepull.Sources(pool, &config.Workspaces{}, known)
+	images := prepull.Images(sources, nil, listed)
+	assert.Len(t, images, prepull.MaxImages)
+	assert.Equal(t, "r/nb:14", images[14])
+	assert.Equal(t, "r/other:1", images[15])
+	var problems []string
+	for _, s := range sources {
+		assert.Equal(t, s.Problem != "", s.Beyond)
+		if s.Beyond {
+			problems = append(problems, s.Problem)
+		}
+	}
+	assert.Equal(t, []string{
+		"of the allowedImages of WorkspaceTemplate shared/many the 25 from allowedImages[15] on are not pulled ahead: a placeholder pulls 16 images at most",
+		"of the allowedImages of WorkspaceTemplate shared/other the 1 from allowedImages[1] on are not pulled ahead: a placeholder pulls 16 images at most",
+	}, problems)
+	record := prepull.NewRecord(sources, nil)
+	assert.Equal(t, record, prepull.NewRecord(sources, record), "again")
+	assert.True(t, record.Covers(images))
 }

@@ -48,6 +48,9 @@ func RecordOf(annotations map[string]string) Record {
 func NewRecord(sources []Source, before Record) Record {
 	var record Record
 	for i, s := range sources {
+		if s.Beyond {
+			continue
+		}
 		images := []string{s.Image}
 		if s.Image == "" {
 			if last := before.of(sources, i); len(last) > 0 {

@@ -35,7 +35,8 @@ func (r request) String() string {
 	return r.verb + " of " + object(r.group, r.resource, r.namespace, r.name)
 }
 
-// asked are the requests in an API server's audit log so far, each once: those that it allowed, and those that it forbade.
+// asked are the requests in an API server's audit log so far, each once: those that it allowed, and those that it forbade, by
+// rights or by a policy.
 func asked(dir string) (allowed, forbidden []request, err error) {
 	log, err := os.ReadFile(filepath.Join(dir, "audit.log"))
 	if err != nil {
@@ -72,7 +73,8 @@ func asked(dir string) (allowed, forbidden []request, err error) {
 			r.name = "" // there is none yet when a create is judged
 		}
 		of := &forbidden
-		if decision == "allow" {
+		// What a policy refuses is noted here by its binding, warmpool-own-writes.
+		if decision == "allow" && event.Annotations["validation.policy.admission.k8s.io/validation_failure"] == "" {
 			of = &allowed
 		}
 		note(of, r)

@@ -30,6 +30,12 @@ func newPlacement(t *testing.T, document string, facts *cluster.Snapshot) (*cel.
 	return cel.NewPlacement(e, "warmpool-system")
 }
 
+// The policy would place pods of all namespaces: there is none then.
+func TestNamespaceSelectorsTakeTheWebhook(t *testing.T) {
+	_, err := newPlacement(t, "pools: [{name: cpu, nodePools: [cpu], namespaceSelector: {matchLabels: {team: a}}}]", &cluster.Snapshot{})
+	assert.ErrorContains(t, err, "pool cpu has a namespaceSelector")
+}
+
 // What is printed is what an API server is given: the text and the objects agree.
 func TestYAML(t *testing.T) {
 	p, err := newPlacement(t, `

@@ -55,6 +55,11 @@ const (
 func parameters(e *policy.Evaluator) (map[string]string, error) {
 	w := &writer{data: map[string]string{}}
 	pools := e.Pools().All()
+	for _, pool := range pools {
+		if pool.Config.NamespaceSelector != nil {
+			return nil, fmt.Errorf("pool %s has a namespaceSelector, which the policy does not know: it would place pods of all namespaces; remove it, or keep the webhook of pods", pool.Config.Name)
+		}
+	}
 	var plain, accelerated []string
 	var globs []string // those of the pools first: a pod of a pool is found among them
 	for _, pool := range pools {

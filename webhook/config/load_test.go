@@ -116,6 +116,7 @@ func TestLoadAccepts(t *testing.T) {
 		"empty label value":     header + "pools: [{name: a, nodeLabel: {key: node-role.kubernetes.io/notebooks, values: ['']}}]",
 		"one label, two values": header + "pools: [{name: a, nodeLabel: {key: p, values: [a]}}, {name: b, nodeLabel: {key: p, values: [b]}}]",
 		"two values of a taint": header + "pools: [{name: a, nodePools: [a], nodeTaints: ['k=a:NoSchedule', 'k=b:NoSchedule', 'k:NoExecute']}]",
+		"namespace selector":    header + "pools: [{name: a, nodePools: [a], namespaceSelector: {matchLabels: {team: a}}}]",
 		"windows line ends":     strings.ReplaceAll(header+"pools:\n- name: a\n  nodePools:\n  - a\n", "\n", "\r\n"),
 		"byte order mark":       "\ufeff" + header + "pools: [{name: a, nodePools: [a]}]",
 		"expired exemption":     header + "pools: [{name: a, nodePools: [a]}]\nexemptions: [{rules: [cpa-rbac], namespace: n, reason: r, until: 2001-01-01}]",

@@ -105,6 +105,9 @@ type Pool struct {
 	Accelerators []string `json:"accelerators,omitempty"`
 	// NodeTaints are taints that the nodes carry and no NodePool declares, as KEY=VALUE:EFFECT or KEY:EFFECT.
 	NodeTaints []string `json:"nodeTaints,omitempty"`
+	// NamespaceSelector says by the labels of their namespace which Workspaces may use the pool; others' are not placed there,
+	// with a warning. Absent: all.
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	// Templates are the WorkspaceTemplates whose images are pre-pulled, in this order.
 	Templates []TemplateRef `json:"templates,omitempty"`
 	// PrePull is Default or Allowed: templates' allowedImages too, up to 16 images for a placeholder. Default Default.

@@ -124,6 +124,10 @@ func (v *validator) selector(p *field.Path, s *metav1.LabelSelector) {
 			WorkspaceLabel+", or name the labels of your Workspace pods")
 		return
 	}
+	v.labelSelector(p, s)
+}
+
+func (v *validator) labelSelector(p *field.Path, s *metav1.LabelSelector) {
 	for i, e := range s.MatchExpressions {
 		enum(v, p.Child("matchExpressions").Index(i).Child("operator"), e.Operator, metav1.LabelSelectorOpIn,
 			metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -77,12 +78,23 @@ func (v *validator) nodes(p *field.Path, pool *Pool, claim func(*field.Path, nod
 func (v *validator) pool(p *field.Path, pool *Pool) {
 	v.unique(p.Child("accelerators"), pool.Accelerators, v.accelerator)
 	v.taints(p.Child("nodeTaints"), pool.NodeTaints)
+	if pool.NamespaceSelector != nil {
+		v.namespaceSelector(p.Child("namespaceSelector"), pool.NamespaceSelector)
+	}
 	v.templates(p.Child("templates"), pool.Templates)
 	enum(v, p.Child("prePull"), pool.PrePull, PrePullDefault, PrePullAllowed)
 	enum(v, p.Child("autoscaler"), pool.Autoscaler, Karpenter, ClusterAutoscaler, NoAutoscaler)
 	v.actions(p.Child("rules"), pool.Rules)
 	enum(v, p.Child("sizing", "mode"), pool.Sizing.Mode, Coexist, Exclusive)
 	v.allocatable(p.Child("sizing", "allocatable"), pool.Sizing.Allocatable)
+}
+
+func (v *validator) namespaceSelector(p *field.Path, s *metav1.LabelSelector) {
+	if len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
+		v.invalid(p, s, "an empty selector lets every namespace use the pool; leave it out to say so")
+		return
+	}
+	v.labelSelector(p, s)
 }
 
 func (v *validator) accelerator(p *field.Path, glob string) {

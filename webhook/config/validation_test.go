@@ -69,6 +69,18 @@ func TestValidate(t *testing.T) {
 				`workspaces.selector.matchLabels: Invalid value: "` + strings.Repeat("y", 64) + `": must be no more than 63 bytes`,
 			},
 		},
+		"whose namespaces": {
+			change: func(c *config.WarmPoolConfiguration) {
+				c.Pools[0].NamespaceSelector = &metav1.LabelSelector{}
+				c.Pools[1].NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: "team", Operator: "Is"}, {Key: "no key", Operator: metav1.LabelSelectorOpExists},
+				}}
+			},
+			want: []string{
+				`pools[0].namespaceSelector: Invalid value: {}: an empty selector lets every namespace use the pool; leave it out to say so`,
+				`pools[1].namespaceSelector.matchExpressions[0].operator: Unsupported value: "Is": supported values: "In", "NotIn", "Exists", "DoesNotExist"`,
+			},
+		},
 		"what nodes offer": {
 			change: func(c *config.WarmPoolConfiguration) {
 				c.Pools[0].Sizing.Allocatable = corev1.ResourceList{

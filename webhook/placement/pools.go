@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apilabels "k8s.io/apimachinery/pkg/labels"
 
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
@@ -19,6 +20,7 @@ type Pools struct {
 	byName           map[string]*Pool
 	acceleratorGlobs []string
 	templates        templates
+	namespaces       cluster.Facts[corev1.Namespace]
 }
 
 // Pool is one warm pool.
@@ -41,6 +43,7 @@ type Pool struct {
 	tolerations []corev1.Toleration
 	offers      []*offer
 	nodes       nodes
+	namespaces  apilabels.Selector // of those that may use the pool; nil: all
 }
 
 // Compile joins the configuration with what the Snapshot knows of each pool, and with what its nodes show.
@@ -48,6 +51,8 @@ func Compile(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, seen Se
 	pools := &Pools{
 		byName:    make(map[string]*Pool, len(cfg.Pools)),
 		templates: templates{facts: facts.Templates, shared: cfg.Workspaces.DefaultTemplateNamespace},
+
+		namespaces: facts.Namespaces,
 	}
 	for _, v := range vendors {
 		pools.acceleratorGlobs = append(pools.acceleratorGlobs, v.globs...)
@@ -76,7 +81,7 @@ func (p *Pool) HasNode(node *corev1.Node) bool {
 }
 
 func compilePool(cfg *config.Pool, facts *cluster.Snapshot) *Pool {
-	pool := &Pool{Config: cfg}
+	pool := &Pool{Config: cfg, namespaces: admitted(cfg)}
 	key, values := cfg.Label()
 	pool.Requirement = in(key, values...)
 	nodePools := pool.nodePools(facts)

@@ -88,7 +88,7 @@ func (e *Evaluator) Pod(pod *corev1.Pod, namespace string) *Object {
 	shallow := *pod
 	return &Object{
 		Subject: WorkspacePod, Pod: &shallow, Namespace: namespace, Name: pod.Name,
-		Choice: e.pools.ForPod(pod.Labels, &pod.Spec),
+		Choice: e.pools.ForPodIn(namespace, pod.Labels, &pod.Spec),
 		Meta:   &shallow.ObjectMeta, Spec: &shallow.Spec, rules: workspaceRules,
 		facts: e.facts, config: e.config, sizes: e.sizes, pulled: e.pulled, warmTerms: e.warmTerms,
 	}

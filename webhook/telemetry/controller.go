@@ -192,7 +192,7 @@ func (c *Controller) tell(pod *corev1.Pod) {
 	if e == nil || !ok {
 		return
 	}
-	pool := place{pool: e.Pools().ForPod(pod.Labels, &pod.Spec).Pool, nodes: e.Facts().Nodes}
+	pool := place{pool: e.Pools().ForPodIn(pod.Namespace, pod.Labels, &pod.Spec).Pool, nodes: e.Facts().Nodes}
 	s := classify(pod, pool, at, c.history)
 	if s.path == pathCold && pool.pool != nil && pool.pool.Fit(&pod.Spec).Conflict {
 		s.cause, s.note = causeOwnNodes, "cold: its own node selection leaves out all nodes of pool "+pool.name()

@@ -73,7 +73,7 @@ func TestValidate(t *testing.T) {
 			change: func(c *config.WarmPoolConfiguration) {
 				c.Pools[0].NamespaceSelector = &metav1.LabelSelector{}
 				c.Pools[1].NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-					{Key: "team", Operator: "Is"}, {Key: "no key", Operator: metav1.LabelSelectorOpExists},
+					{Key: "team", Operator: "Is"},
 				}}
 			},
 			want: []string{

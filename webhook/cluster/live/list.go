@@ -233,6 +233,9 @@ func (r *Reading) note(verb, name, namespace string, err error) string {
 	}
 	r.unreadable = append(r.unreadable, reason)
 	resource, _, _ := strings.Cut(name, " ")
+	if r.denied == nil {
+		r.denied = map[string]bool{}
+	}
 	r.denied[verb+" "+resource] = true
 	return reason
 }

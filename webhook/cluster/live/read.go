@@ -61,7 +61,7 @@ func NewReading(config *rest.Config, progress func(what string)) (*Reading, erro
 
 // ReadingBy reads a cluster by a client of the API server, not of a cache. A new client knows which CRDs there are now.
 func ReadingBy(api client.Client) *Reading {
-	return &Reading{client: api, progress: func(string) {}, denied: map[string]bool{}}
+	return &Reading{client: api, progress: func(string) {}}
 }
 
 // Unreadable says what could not be read, one clause each, in the order of reading.

@@ -3,6 +3,8 @@ package certs
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,11 +14,48 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/util/pki"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipped "warmpool.sh/test/install"
 )
+
+// rotate makes the CA as cert-manager does when that of before is to be renewed.
+func (m *certManager) rotate(t *testing.T) {
+	t.Helper()
+	m.ca, m.caKey = byCertManager(t, m.find(t, "Certificate", "warmpool-webhook-ca"), nil, nil)
+}
+
+// issue fills the Secret as cert-manager does for the Certificate that is mounted.
+func (m *certManager) issue(t *testing.T, notAfter time.Time) {
+	t.Helper()
+	leaf, key := byCertManager(t, m.certificate, m.ca, m.caKey, func(c *x509.Certificate) {
+		c.NotBefore, c.NotAfter = m.ca.NotBefore, notAfter
+	})
+	require.NoError(t, os.WriteFile(filepath.Join(m.dir, corev1.TLSPrivateKeyKey), key, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(m.dir, corev1.TLSCertKey), pemOf(leaf), 0o600))
+}
+
+// inject writes caBundle as cainjector does where the annotation asks for it.
+func (m *certManager) inject(t *testing.T, bundle []byte) {
+	t.Helper()
+	from := m.certificate.GetNamespace() + "/" + m.certificate.GetName()
+	objects, err := m.configurations(t.Context())
+	require.NoError(t, err)
+	for _, object := range objects {
+		require.Equal(t, from, object.GetAnnotations()["cert-manager.io/inject-ca-from"])
+		for n := range clientConfigs(object) {
+			patch := patchJSON(t, []jsonpatch.Operation{
+				jsonpatch.NewOperation("add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", n), bundle),
+			})
+			require.NoError(t, m.admin.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("cainjector")))
+		}
+	}
+}
 
 // byCertManager makes what cert-manager makes of a Certificate, by its own library, and signs it by itself where ca is nil.
 func byCertManager(

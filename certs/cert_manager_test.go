@@ -18,12 +18,9 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"gomodules.xyz/jsonpatch/v2"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -198,39 +195,6 @@ func (m *certManager) find(t *testing.T, kind, name string) *unstructured.Unstru
 	}
 	require.Fail(t, "not shipped: "+kind+" "+name)
 	return nil
-}
-
-// rotate makes the CA as cert-manager does when that of before is to be renewed.
-func (m *certManager) rotate(t *testing.T) {
-	t.Helper()
-	m.ca, m.caKey = byCertManager(t, m.find(t, "Certificate", "warmpool-webhook-ca"), nil, nil)
-}
-
-// issue fills the Secret as cert-manager does for the Certificate that is mounted.
-func (m *certManager) issue(t *testing.T, notAfter time.Time) {
-	t.Helper()
-	leaf, key := byCertManager(t, m.certificate, m.ca, m.caKey, func(c *x509.Certificate) {
-		c.NotBefore, c.NotAfter = m.ca.NotBefore, notAfter
-	})
-	require.NoError(t, os.WriteFile(filepath.Join(m.dir, corev1.TLSPrivateKeyKey), key, 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(m.dir, corev1.TLSCertKey), pemOf(leaf), 0o600))
-}
-
-// inject writes caBundle as cainjector does where the annotation asks for it.
-func (m *certManager) inject(t *testing.T, bundle []byte) {
-	t.Helper()
-	from := m.certificate.GetNamespace() + "/" + m.certificate.GetName()
-	objects, err := m.configurations(t.Context())
-	require.NoError(t, err)
-	for _, object := range objects {
-		require.Equal(t, from, object.GetAnnotations()["cert-manager.io/inject-ca-from"])
-		for n := range clientConfigs(object) {
-			patch := patchJSON(t, []jsonpatch.Operation{
-				jsonpatch.NewOperation("add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", n), bundle),
-			})
-			require.NoError(t, m.admin.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("cainjector")))
-		}
-	}
 }
 
 // served is the certificate that an API server gets that trusts the CA.

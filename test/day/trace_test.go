@@ -11,18 +11,16 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"warmpool.sh/test/simulation"
+	profile "warmpool.sh/test/workday"
 )
 
 // A working day is from 8 to 18 o'clock; all its times are since 8.
 const (
-	workday = 10 * time.Hour
+	workday = profile.Length
 	noon    = 4 * time.Hour
 	// mended is when somebody who keeps placeholders by hand hears of the template's change at noon.
 	mended = 6 * time.Hour
 )
-
-// busy is how many Workspaces start in each hour, as shares: a morning peak, lunch, another peak, and few in the evening.
-var busy = []float64{5, 14, 9, 6, 3, 10, 7, 6, 4, 2}
 
 // arrival is a Workspace that somebody starts, and stops when it has run for a while.
 type arrival struct {
@@ -42,13 +40,10 @@ var firstDay = images{
 // trace is the day of a seed with so many Workspaces, in their order. One of five has a GPU.
 func trace(seed uint64, prefix string, count int, of images) []arrival {
 	random := rand.New(rand.NewPCG(seed, 0))
-	total := 0.0
-	for _, share := range busy {
-		total += share
-	}
+	total := profile.Total()
 	var day []arrival
 	for i := range count {
-		at := clock((float64(i) + random.Float64()) / float64(count) * total)
+		at := profile.Clock((float64(i) + random.Float64()) / float64(count) * total)
 		w := simulation.Workspace{Kind: "cpu", CPU: []int64{2, 4, 6}[random.IntN(3)]}
 		if random.IntN(5) == 0 {
 			w.Kind, w.CPU = "gpu", 8
@@ -65,22 +60,11 @@ func trace(seed uint64, prefix string, count int, of images) []arrival {
 	return day
 }
 
-// clock is the time of the day at which a part of all shares has come.
-func clock(part float64) time.Duration {
-	for hour, share := range busy {
-		if part < share {
-			return time.Duration((float64(hour) + part/share) * float64(time.Hour))
-		}
-		part -= share
-	}
-	return workday
-}
-
 func TestTrace(t *testing.T) {
 	day := trace(1, "", 200, firstDay)
 	assert.Equal(t, day, trace(1, "", 200, firstDay), "a seed has one day")
 	assert.NotEqual(t, day, trace(2, "", 200, firstDay))
-	hours, kinds, names := make([]int, len(busy)), map[string]int{}, map[string]bool{}
+	hours, kinds, names := make([]int, workday/time.Hour), map[string]int{}, map[string]bool{}
 	for _, a := range day {
 		hours[int(a.at/time.Hour)]++
 		kinds[a.Kind]++

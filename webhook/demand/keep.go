@@ -1,0 +1,74 @@
+package demand
+
+import (
+	"time"
+
+	"warmpool.sh/webhook/capacity"
+)
+
+// Keep is how many placeholders to keep from now on. It grows a lead time and a tenth ahead of the hour that needs more, and
+// shrinks once less was enough for a while.
+func (p *Pool) Keep(s *Settings, now time.Time) int {
+	p.advance(s, now)
+	lead, longest := p.LeadTime(s)
+	ahead := now.Add(longest + longest/10)
+	wanted := 0
+	for at := now; ; at = at.Add(time.Hour) {
+		if at.After(ahead) {
+			at = ahead
+		}
+		orders, quiet := p.orders(s, at, lead)
+		wanted = max(wanted, p.places(s, orders, quiet))
+		if !at.Before(ahead) {
+			break
+		}
+	}
+	p.capped = s.Max > 0 && wanted > s.Max
+	places := p.held(s, now, s.bounded(wanted))
+	orders, _ := p.orders(s, now, lead)
+	p.promise = orders.Hits(places * max(s.Places, 1))
+	return places
+}
+
+// held is the most of what was to be kept of late.
+func (p *Pool) held(s *Settings, now time.Time, places int) int {
+	for len(p.kept) > 0 && p.kept[len(p.kept)-1].places <= places {
+		p.kept = p.kept[:len(p.kept)-1]
+	}
+	p.kept = append(p.kept, kept{now, places})
+	for now.Sub(p.kept[0].at) > s.hold() {
+		p.kept = p.kept[1:]
+	}
+	return s.bounded(p.kept[0].places)
+}
+
+// places is what the formula asks for. A node that takes several Workspaces has as many places, but one of them may be nearly
+// full; how much that costs, the starts will tell.
+func (p *Pool) places(s *Settings, orders capacity.Orders, quiet bool) int {
+	if quiet {
+		return 0
+	}
+	places := 0
+	if s.Objective > 0 {
+		places = orders.Places(s.share(float64(p.Shift)))
+	} else {
+		places = orders.PlacesByPrice(s.WaitingHour, s.IdleHour)
+	}
+	if each := max(s.Places, 1); places > 0 {
+		places = 1 + (places-1+each-1)/each
+	}
+	return places
+}
+
+// Policy has a replay keep what the pool says.
+type Policy struct {
+	*Pool
+
+	Settings *Settings
+}
+
+// Keep is the pool's.
+func (p Policy) Keep(now time.Time, _ int) int { return p.Pool.Keep(p.Settings, now) }
+
+// Started is the pool's.
+func (p Policy) Started(now time.Time, found bool) { p.Pool.Started(p.Settings, now, found) }

@@ -99,7 +99,7 @@ func (o *auditOptions) readCluster(ctx context.Context) (*audited, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find a cluster (or give -f PATH): %w", err)
 	}
-	p := newProgress()
+	p := newProgress("Reading")
 	defer p.done()
 	reading, err := live.NewReading(restConfig, p.next)
 	if err != nil {
@@ -194,14 +194,15 @@ func (o *auditOptions) configure(found *audited, held func() ([]byte, error)) er
 	return nil
 }
 
-// progress tells on a terminal what is read, once that takes more than two seconds.
+// progress tells on a terminal what is done, once that takes more than two seconds.
 type progress struct {
+	doing string
 	now   chan string
 	ended chan struct{}
 }
 
-func newProgress() *progress {
-	p := &progress{now: make(chan string), ended: make(chan struct{})}
+func newProgress(doing string) *progress {
+	p := &progress{doing: doing, now: make(chan string), ended: make(chan struct{})}
 	go p.show(term.IsTerminal(int(os.Stderr.Fd())))
 	return p
 }
@@ -224,7 +225,7 @@ func (p *progress) show(visible bool) {
 			late, shown = nil, visible
 		}
 		if shown {
-			_, _ = fmt.Fprintf(os.Stderr, "\r\x1b[KReading %s", what)
+			_, _ = fmt.Fprintf(os.Stderr, "\r\x1b[K%s %s", p.doing, what)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func nearest(value string, names []string) (nearest string, ok bool) {
 // completeFlags has shells complete the values of options that take one of a few.
 func completeFlags(root *cobra.Command) {
 	outputs := map[string][]string{
-		"audit": audit.Formats(), "admit": {"yaml", "patch", "json"}, "size": {"table", "json", "yaml", "patch"}, "rules": {"table", "json", "markdown"},
+		"audit": audit.Formats(), "admit": {"yaml", "patch", "json"}, "plan": planOutputs, "size": {"table", "json", "yaml", "patch"}, "rules": {"table", "json", "markdown"},
 	}
 	for _, cmd := range root.Commands() {
 		for flag, values := range map[string][]string{

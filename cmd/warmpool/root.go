@@ -13,7 +13,7 @@ func newCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		Short: "Warm pools for notebook Workspaces: placed, sized and checked at admission",
 		Long: `warmpool places Workspace pods and placeholder Deployments in their warm pool and refuses placeholders that
 cannot work: as admission webhooks in a cluster (serve), and for manifests on the command line (admit, size). It checks
-whole clusters, live or as manifests (audit).
+whole clusters, live or as manifests (audit), and shows what a promise of warm starts costs (plan).
 
 Under the name kubectl-warmpool on the PATH it is a plugin of kubectl: kubectl warmpool audit.`,
 		Args: cobra.NoArgs,
@@ -23,7 +23,8 @@ Under the name kubectl-warmpool on the PATH it is a plugin of kubectl: kubectl w
 	cmd.SetIn(in)
 	cmd.SetOut(newQuoted(out))
 	cmd.SetErr(newQuoted(errOut))
-	cmd.AddCommand(newServeCommand(), newAdmitCommand(), newAuditCommand(), newSizeCommand(), newExportCommand(), newRulesCommand(), newVersionCommand())
+	cmd.AddCommand(newServeCommand(), newAdmitCommand(), newAuditCommand(), newSizeCommand(), newPlanCommand(), newExportCommand(),
+		newRulesCommand(), newVersionCommand())
 	completeFlags(cmd)
 	return cmd
 }

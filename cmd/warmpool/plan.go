@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -123,23 +124,37 @@ func (o *planOptions) check() (epoch time.Time, err error) {
 	if o.learnFirst, err = parseDays(o.learn); err != nil {
 		return epoch, err
 	}
-	switch {
-	case len(o.history) == 0:
+	if len(o.history) == 0 {
 		return epoch, errors.New("--history is needed: a file with starts, or - for standard input; see warmpool plan --help for what it holds")
-	case !(o.objective > 0 && o.objective < 1):
-		return epoch, fmt.Errorf("--objective must be between 0 and 1, not %v", o.objective)
-	case o.leadTime < time.Second || o.leadTime > 24*time.Hour:
-		return epoch, fmt.Errorf("--lead-time must be from 1s to 24h, not %s", o.leadTime)
-	case o.places < 1 || o.places > mostPlaceholders:
-		return epoch, fmt.Errorf("--places must be from 1 to %d, not %d", mostPlaceholders, o.places)
-	case o.least < 0 || o.least > mostPlaceholders:
-		return epoch, fmt.Errorf("--min must be from 0 to %d, not %d", mostPlaceholders, o.least)
-	case o.most < 0 || o.most > mostPlaceholders || o.most > 0 && o.most < o.least:
-		return epoch, fmt.Errorf("--max must be from --min (%d) to %d, or 0 for no bound, not %d", o.least, mostPlaceholders, o.most)
-	case !(o.nodePrice >= 0 && o.nodePrice < 1e9):
-		return epoch, fmt.Errorf("--node-price must be 0 or more, not %v", o.nodePrice)
 	}
-	return epoch, known("output", []string{o.output}, planOutputs)
+	if err := known("output", []string{o.output}, planOutputs); err != nil {
+		return epoch, err
+	}
+	return epoch, o.checkNumbers()
+}
+
+func (o *planOptions) checkNumbers() error {
+	within := func(name string, value, least, most float64) error {
+		if value >= least && value <= most {
+			return nil
+		}
+		return fmt.Errorf("--%s must be from %g to %g, not %g", name, least, most, value)
+	}
+	if !(o.objective > 0 && o.objective < 1) {
+		return fmt.Errorf("--objective must be between 0 and 1, not %v", o.objective)
+	}
+	if o.most > 0 && o.most < o.least {
+		return fmt.Errorf("--max must be --min (%d) or more, or 0 for no bound, not %d", o.least, o.most)
+	}
+	if o.leadTime < time.Second || o.leadTime > 24*time.Hour {
+		return fmt.Errorf("--lead-time must be from 1s to 24h, not %s", o.leadTime)
+	}
+	return cmp.Or(
+		within("places", float64(o.places), 1, mostPlaceholders),
+		within("min", float64(o.least), 0, mostPlaceholders),
+		within("max", float64(o.most), 0, mostPlaceholders),
+		within("node-price", o.nodePrice, 0, 1e9),
+	)
 }
 
 // parseDays reads a duration that may be in days.

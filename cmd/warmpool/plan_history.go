@@ -96,19 +96,29 @@ func (h *history) read(name string, in io.Reader, next func(string)) error {
 		if err == nil {
 			err = h.add(pool, *start)
 		}
-		if full := (*tooMuch)(nil); errors.As(err, &full) || err != nil && !h.skipBad {
-			return fmt.Errorf("%s, line %d: %w", name, number, err)
-		}
-		if err != nil {
-			if h.bad++; h.bad == 1 {
-				h.firstBad = fmt.Errorf("%s, line %d: %w", name, number, err)
-			}
+		if err := h.judge(err, name, number); err != nil {
+			return err
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 		return fmt.Errorf("%s, line %d: longer than %d bytes", name, number+1, longestLine)
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// judge counts what is wrong with a line where that is asked for, else it ends the reading.
+func (h *history) judge(err error, name string, number int) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s, line %d: %w", name, number, err)
+	if full := (*tooMuch)(nil); errors.As(err, &full) || !h.skipBad {
+		return err
+	}
+	if h.bad++; h.bad == 1 {
+		h.firstBad = err
 	}
 	return nil
 }

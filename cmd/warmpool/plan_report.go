@@ -129,9 +129,9 @@ func (p *planner) compare(plan *poolPlan) {
 		plan.Policies = append(plan.Policies, row)
 	}
 	add(policyPlan{Name: "demand"}, had)
-	fixed := p.least(0, reached, func(n int) capacity.Policy { return capacity.Fixed(n) })
+	fixed := p.fewest(0, reached, func(n int) capacity.Policy { return capacity.Fixed(n) })
 	add(policyPlan{Name: "fixed", Replicas: &fixed}, p.replay(capacity.Fixed(fixed)))
-	add(policyPlan{Name: "cpa", Detail: "nodesPerReplica 4, min 2, max 5"}, p.replay(capacity.ByNodes(func(nodes int) int { return shippedCPA.Replicas(nodes, 0) })))
+	add(policyPlan{Name: "cpa", Detail: "as it ships: nodesPerReplica 4, min 2, max 5"}, p.replay(capacity.ByNodes(func(nodes int) int { return shippedCPA.Replicas(nodes, 0) })))
 	windows := p.windows(reached, fixed)
 	add(policyPlan{Name: "windows", Detail: fmt.Sprintf("%d on weekdays from %d to %d o'clock, else %d", windows.High, windows.From, windows.To, windows.Low)}, p.replay(windows))
 	add(policyPlan{Name: "clairvoyant"}, p.clairvoyant(reached))
@@ -145,8 +145,8 @@ func rounded(x float64, digits int) float64 {
 	return math.Round(x*unit) / unit
 }
 
-// least is the least number with which a policy reaches the hits, or the most there may be.
-func (p *planner) least(from int, hits float64, policy func(int) capacity.Policy) int {
+// fewest is the least number with which a policy reaches the hits, or the most there may be.
+func (p *planner) fewest(from int, hits float64, policy func(int) capacity.Policy) int {
 	end := from + 1
 	for end < mostPlaceholders && p.replay(policy(end)).Hits() < hits {
 		end *= 2
@@ -173,11 +173,11 @@ func (p *planner) windows(hits float64, fixed int) capacity.Windows {
 		w.To--
 	}
 	best, idle := w, math.Inf(1)
-	for low := p.least0(); low <= fixed; low += 1 + fixed/10 {
+	for low := p.least; low <= fixed; low += 1 + fixed/10 {
 		try := w
 		try.Low = low
 		at := func(high int) capacity.Policy { try.High = high; return try }
-		try.High = p.least(low, hits, at)
+		try.High = p.fewest(low, hits, at)
 		if r := p.replay(try); r.Idle < idle && r.Hits() >= hits {
 			best, idle = try, r.Idle
 		}
@@ -187,8 +187,6 @@ func (p *planner) windows(hits float64, fixed int) capacity.Windows {
 	}
 	return best
 }
-
-func (p *planner) least0() int { return p.planOptions.least }
 
 // clairvoyant knows the rate of the two hours around each time, and asks for as much as gives the hits.
 func (p *planner) clairvoyant(hits float64) *capacity.Result {
@@ -206,7 +204,7 @@ func (p *planner) clairvoyant(hits float64) *capacity.Result {
 			if places > 0 {
 				places = 1 + (places-1+p.places-1)/p.places
 			}
-			return max(places, p.least0())
+			return max(places, p.least)
 		}))
 		if r.Hits() >= hits || share > 0.99995 {
 			return r

@@ -131,15 +131,19 @@ func (o *auditOptions) run(cmd *cobra.Command) error {
 	if o.output != "table" && o.output != "html" {
 		printNotes(cmd, report.Notes)
 	}
+	if err := o.print(cmd, report); err != nil {
+		return err
+	}
+	return o.verdict(cmd, report, found)
+}
+
+func (o *auditOptions) print(cmd *cobra.Command, report *audit.Report) error {
 	out := cmd.OutOrStdout()
 	screen := screenOf(out)
 	if q, ok := out.(*quoted); ok && screen.Color && o.output == "table" {
 		out = q.out // the table quotes what it colours
 	}
-	if err := report.Print(out, o.output, screen); err != nil {
-		return err
-	}
-	return o.verdict(cmd, report, found)
+	return report.Print(out, o.output, screen)
 }
 
 // verdict makes the exit code. A named file that cannot be read is bad input; an object that cannot be read may hide any

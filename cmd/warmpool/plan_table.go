@@ -30,7 +30,8 @@ func planTable(out *strings.Builder, p *poolPlan) error {
 		p.Judged.Starts, p.Judged.From.Format(time.RFC3339), p.Judged.To.Format(time.RFC3339))
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	weeks := p.Judged.To.Sub(p.Judged.From).Hours() / (7 * 24)
-	lines := "  POLICY\tWARM\tIDLE\tMEAN WAIT\tP50\tP95\tNODE-HOURS\tCOST\t\n"
+	var lines strings.Builder
+	lines.WriteString("  POLICY\tWARM\tIDLE\tMEAN WAIT\tP50\tP95\tNODE-HOURS\tCOST\t\n")
 	for i := range p.Policies {
 		row := &p.Policies[i]
 		detail := row.Detail
@@ -39,9 +40,9 @@ func planTable(out *strings.Builder, p *poolPlan) error {
 		}
 		line := fmt.Sprintf("  %s\t%.1f %%\t%.2f\t%.0f s\t%.0f s\t%.0f s\t%.0f\t%.0f\t%s", row.Name, 100*row.Hits, row.Idle, row.MeanWaitSeconds,
 			row.P50WaitSeconds, row.P95WaitSeconds, row.NodeHours/weeks, row.Cost/weeks, detail)
-		lines += strings.TrimRight(line, "\t") + "\n"
+		lines.WriteString(strings.TrimRight(line, "\t") + "\n")
 	}
-	if _, err := io.WriteString(w, lines); err != nil {
+	if _, err := io.WriteString(w, lines.String()); err != nil {
 		return err
 	}
 	if err := w.Flush(); err != nil {

@@ -33,7 +33,7 @@ func newDigests(t *testing.T) digests {
 	require.NoError(t, os.CopyFS(filepath.Join(d.dir, "base"), os.DirFS(filepath.Join(root, "manifests", "base"))))
 	script, err := os.ReadFile(filepath.Join(root, "manifests", "digests.sh"))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(d.dir, "digests.sh"), script, 0o700)) //nolint:gosec // it is run
+	require.NoError(t, os.WriteFile(filepath.Join(d.dir, "digests.sh"), script, 0o700))
 	values := strings.NewReplacer("registry.k8s.io", d.host).Replace(d.read(t, "values.yaml"))
 	require.NoError(t, os.WriteFile(filepath.Join(d.dir, "base", "values.yaml"), []byte(values), 0o600))
 	d.crane = "go tool -modfile=" + filepath.Join(root, "test", "tools", "go.mod") + " crane"

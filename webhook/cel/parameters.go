@@ -55,10 +55,8 @@ const (
 func parameters(e *policy.Evaluator) (map[string]string, error) {
 	w := &writer{data: map[string]string{}}
 	pools := e.Pools().All()
-	for _, pool := range pools {
-		if pool.Config.NamespaceSelector != nil {
-			return nil, fmt.Errorf("pool %s has a namespaceSelector, which the policy does not know: it would place pods of all namespaces; remove it, or keep the webhook of pods", pool.Config.Name)
-		}
+	if err := canBeWritten(pools); err != nil {
+		return nil, err
 	}
 	var plain, accelerated []string
 	var globs []string // those of the pools first: a pod of a pool is found among them
@@ -110,6 +108,16 @@ func parameters(e *policy.Evaluator) (map[string]string, error) {
 		w.err = fmt.Errorf("the parameters have %d bytes, more than the %d of a ConfigMap: list fewer templates or allowed images", size, maxBytes)
 	}
 	return w.data, w.err
+}
+
+// canBeWritten refuses pools of which the policy does not know all.
+func canBeWritten(pools []*placement.Pool) error {
+	for _, pool := range pools {
+		if pool.Config.NamespaceSelector != nil {
+			return fmt.Errorf("pool %s has a namespaceSelector, which the policy does not know: it would place pods of all namespaces; remove it, or keep the webhook of pods", pool.Config.Name)
+		}
+	}
+	return nil
 }
 
 // writer fills the data and keeps the first error.

@@ -172,6 +172,12 @@ func (k *Keeper) keep(ctx context.Context) error {
 		return nil
 	}
 	k.kept = nil
+	return k.renew(ctx, e, want, known)
+}
+
+// renew writes what differs, and tells that it is in force once samples have come out right by it for a while. known tells
+// that it was written before.
+func (k *Keeper) renew(ctx context.Context, e *policy.Evaluator, want *cel.Placement, known bool) error {
 	binding, absent, wrong := k.shipped(ctx, want)
 	if absent != nil {
 		return absent

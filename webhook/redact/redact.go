@@ -25,7 +25,7 @@ func (r *redacted) Unwrap() error { return r.of }
 // Error is err with a text that quotes nothing of an object or a request; nil stays nil. Of what the API server says, the
 // code and the reason are left.
 func Error(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each of them is looked at below
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
 		for _, err := range joined.Unwrap() {
 			all = append(all, Error(err))

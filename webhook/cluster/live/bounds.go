@@ -72,7 +72,7 @@ func bound(object metav1.Object) int {
 
 // least is what is left of an object that is too large.
 func least(object metav1.Object) metav1.Object {
-	kept, ok := reflect.New(reflect.TypeOf(object).Elem()).Interface().(metav1.Object)
+	kept, ok := reflect.TypeAssert[metav1.Object](reflect.New(reflect.TypeOf(object).Elem()))
 	if !ok {
 		return object // it is a pointer to what has just been an object
 	}
@@ -108,19 +108,27 @@ func size(v reflect.Value, budget int) int {
 		return budget - v.Len()
 	case reflect.Slice:
 		budget -= v.Cap() * int(v.Type().Elem().Size())
-		for i := 0; i < v.Len() && budget >= 0 && v.Type().Elem().Kind() != reflect.Uint8; i++ {
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return budget
+		}
+		for i := 0; i < v.Len() && budget >= 0; i++ {
 			budget = size(v.Index(i), budget)
 		}
 	case reflect.Map:
-		budget -= v.Len() * 2 * int(v.Type().Key().Size()+v.Type().Elem().Size()) // half of a map may be empty
-		for entries := v.MapRange(); budget >= 0 && entries.Next(); {
-			budget = size(entries.Value(), size(entries.Key(), budget))
-		}
+		return sizeOfMap(v, budget)
 	case reflect.Struct:
 		for i := 0; i < v.NumField() && budget >= 0; i++ {
 			budget = size(v.Field(i), budget)
 		}
 	default:
+	}
+	return budget
+}
+
+func sizeOfMap(v reflect.Value, budget int) int {
+	budget -= v.Len() * 2 * int(v.Type().Key().Size()+v.Type().Elem().Size()) // half of a map may be empty
+	for entries := v.MapRange(); budget >= 0 && entries.Next(); {
+		budget = size(entries.Value(), size(entries.Key(), budget))
 	}
 	return budget
 }

@@ -45,11 +45,11 @@ func InPages(list func(limit int64, token string) (runtime.Object, error), each 
 
 // goOn gives the token by which a list goes on though what it began with is too old to be read; empty for other errors.
 func goOn(err error, after string) string {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // IsResourceExpired looks closer
-	if !ok || after == "" || !apierrors.IsResourceExpired(err) || status.Status().ListMeta.Continue == after {
+	status, ok := err.(apierrors.APIStatus)
+	if !ok || after == "" || !apierrors.IsResourceExpired(err) || status.Status().Continue == after {
 		return ""
 	}
-	return status.Status().ListMeta.Continue
+	return status.Status().Continue
 }
 
 // newInformer makes informers that list in pages, one after the other, where the API server does not stream what there is

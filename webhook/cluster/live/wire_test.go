@@ -42,7 +42,7 @@ func event(t *testing.T, contentType string, object runtime.Object) []byte {
 	encoded, err := runtime.Encode(info.Serializer, object)
 	require.NoError(t, err)
 	var out bytes.Buffer
-	framer := info.StreamSerializer.Framer.NewFrameWriter(&out)
+	framer := info.StreamSerializer.NewFrameWriter(&out)
 	require.NoError(t, info.StreamSerializer.Encode(&metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: encoded}}, framer))
 	return out.Bytes()
 }
@@ -181,7 +181,7 @@ func TestExpiredPagesGoOn(t *testing.T) {
 			return &corev1.PodList{ListMeta: metav1.ListMeta{Continue: "old"}}, nil
 		case "old":
 			expired := apierrors.NewResourceExpired("too old")
-			expired.ErrStatus.ListMeta.Continue = "new"
+			expired.ErrStatus.Continue = "new"
 			return nil, expired
 		default:
 			return &corev1.PodList{}, nil

@@ -100,6 +100,12 @@ func parameters(e *policy.Evaluator) (map[string]string, error) {
 		}
 	}
 	w.data["exemptions"] = strings.Join(exemptions, "\n")
+	w.fits()
+	return w.data, w.err
+}
+
+// fits refuses data that no ConfigMap takes.
+func (w *writer) fits() {
 	size := 0
 	for key, text := range w.data {
 		size += len(key) + len(text)
@@ -107,7 +113,6 @@ func parameters(e *policy.Evaluator) (map[string]string, error) {
 	if w.err == nil && size > maxBytes {
 		w.err = fmt.Errorf("the parameters have %d bytes, more than the %d of a ConfigMap: list fewer templates or allowed images", size, maxBytes)
 	}
-	return w.data, w.err
 }
 
 // canBeWritten refuses pools of which the policy does not know all.

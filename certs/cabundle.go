@@ -132,7 +132,7 @@ func (r *caBundle) replaceCA(ctx context.Context, secret *corev1.Secret, now tim
 }
 
 // existing returns those of the webhook configurations that exist. One that does
-// not exist calls nobody, and so needs to trust nobody.
+// not exist calls no one, and so needs to trust no one.
 func (r *caBundle) existing(ctx context.Context) ([]client.Object, error) {
 	all, err := read(ctx, r.registrations)
 	if err != nil {

@@ -36,7 +36,7 @@
 //
 // Every mode needs these, with the default names, to check caBundle. Lists and
 // watches are of one object by name, so resourceNames covers them. The mode "files"
-// goes without; then nobody checks caBundle:
+// goes without; then no one checks caBundle:
 //
 //	ClusterRole
 //	  apiGroups: [admissionregistration.k8s.io]

@@ -84,7 +84,7 @@ func newInstall(t *testing.T, admin *rest.Config, namespace string) *install {
 	return i
 }
 
-// manifest has no caBundle, as those that ship. The webhooks match a resource that nobody has.
+// manifest has no caBundle, as those that ship. The webhooks match a resource that no one has.
 const manifest = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration

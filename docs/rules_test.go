@@ -122,7 +122,7 @@ func rulePage(t *testing.T, rule *policy.Rule, notes pageNotes, sources map[stri
 	}
 	fmt.Fprintf(&text, "\n## Why\n\n%s\n\n## What is checked\n\nApplies to: %s\n\nRequires: %s\n", sentence(said["Why"]), said["Applies to"], said["Requires"])
 	fmt.Fprintf(&text, "\n## Example that fails\n\n%s%s\n\n```yaml\n%s```\n\n%s", fails.comment, fails.surroundings(), fails.text(), fails.answer())
-	fmt.Fprintf(&text, "\n## Example that passes\n\n%s\n\n%s", passes.comment, mended(fails, passes))
+	fmt.Fprintf(&text, "\n## Example that passes\n\n%s\n\n%s", passes.comment, fixed(fails, passes))
 	fmt.Fprintf(&text, "\n## Fix\n\n%s\n\n## Sources\n\n", rule.Fix)
 	for _, key := range notes.Sources {
 		fmt.Fprintf(&text, "- [%s](%s)\n", sources[key].Title, sources[key].URL)
@@ -213,8 +213,8 @@ func (c *ruleCase) answer() string {
 	return text
 }
 
-// mended is the passing example: what is different, where that is little, else all of it.
-func mended(fails, passes *ruleCase) string {
+// fixed is the passing example: what is different, where that is little, else all of it.
+func fixed(fails, passes *ruleCase) string {
 	// Without the names of files, of which diff writes three lines.
 	parts := bytes.SplitAfterN(diff.Diff("fails", []byte(fails.text()), "passes", []byte(passes.text())), []byte("\n"), 4)
 	text := passes.text()

@@ -45,7 +45,7 @@ deploy() {
 	split_webhooks
 	there=$(k get namespaces -l "app.kubernetes.io/part-of!=warmpool" -o name)
 	# What others have changed by hand comes back to what the manifests say. caBundle and replicas are not in them.
-	# Placeholders cannot be changed while warmpool is down, which this may be what mends.
+	# Placeholders cannot be changed while warmpool is down, which this may be what fixes.
 	apply || { ready && apply; }
 	for namespace in $(k get namespaces -l "$ours" -o name); do
 		if grep -qxF "$namespace" <<<"$there"; then

@@ -58,7 +58,7 @@ func TestAdmissionsAreCountedByPool(t *testing.T) {
 	for i := range before {
 		assert.Equal(t, before[i]+1, after[i], "count %d", i)
 	}
-	assert.Zero(t, metric(t, "warmpool_admissions_total", "pool=nobody-knows"))
+	assert.Zero(t, metric(t, "warmpool_admissions_total", "pool=no one-knows"))
 }
 
 func TestMetricsAreWellNamed(t *testing.T) {

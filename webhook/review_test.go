@@ -42,7 +42,7 @@ func TestDecodesLikeTheAPIMachinery(t *testing.T) {
 			object, err := yaml.YAMLToJSON(section.Data)
 			require.NoError(t, err)
 			if kjson.UnmarshalCaseSensitivePreserveInts(object, new(corev1.Pod)) != nil {
-				continue // YAML that kubectl mends on its way, such as a bool for a string
+				continue // YAML that kubectl fixes on its way, such as a bool for a string
 			}
 			if bytes.Contains(object, []byte(`"kind":"Pod"`)) {
 				assertDecodes[pod](t, object, file)

@@ -89,7 +89,7 @@ func TestShippedPodsSatisfyRestricted(t *testing.T) {
 }
 
 // The API server sends each kind of object to the path that is served for it, never from our own namespace or
-// kube-system, and nobody but the process itself writes caBundle.
+// kube-system, and no one but the process itself writes caBundle.
 func TestShippedWebhookConfigurations(t *testing.T) {
 	shipped := render(t, "../manifests/overlays/embedded")
 	mutating := find[admissionregistrationv1.MutatingWebhookConfiguration](t, shipped, "MutatingWebhookConfiguration", "warmpool").Webhooks
@@ -164,7 +164,7 @@ func TestPlaceholdersToTry(t *testing.T) {
 				"Warn placeholder-pull-policy", "Warn placeholder-sizing-mode",
 			},
 		},
-		"mended": {},
+		"fixed": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := manifest.Objects([]string{"../manifests/try/placeholder-" + name + ".yaml"}, nil)

@@ -32,7 +32,7 @@ type audited struct {
 	notes  []string
 	// origin says where the configuration is from.
 	origin string
-	// unreadable are the kinds that this user may not read, broken the objects that nobody can, refused the files that were
+	// unreadable are the kinds that this user may not read, broken the objects that no one can, refused the files that were
 	// named and cannot be read.
 	unreadable      []string
 	broken, refused error

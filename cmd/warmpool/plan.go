@@ -60,7 +60,7 @@ Exit codes: 0, it was planned; 2, bad usage or input; the message names file, li
 	flags.DurationVar(&o.leadTime, "lead-time", 390*time.Second, "How long a placeholder takes from its creation until its node is warm")
 	flags.IntVar(&o.places, "places", 1, "How many Workspaces a warm node takes, the last one in its placeholder's place")
 	flags.Float64Var(&o.objective, "objective", 0.95, "Share of starts that is to find a warm place")
-	flags.IntVar(&o.least, "min", 0, "Least placeholders to keep; with 0 the pool goes cold where nobody comes")
+	flags.IntVar(&o.least, "min", 0, "Least placeholders to keep; with 0 the pool goes cold where no one comes")
 	flags.IntVar(&o.most, "max", 0, "Most placeholders to keep (default: no bound)")
 	flags.Float64Var(&o.nodePrice, "node-price", 0, "Price of an hour of a node")
 	flags.StringVar(&o.learn, "learn", "", "How long to learn before what comes after is judged, such as 21d (default: two thirds of the history)")

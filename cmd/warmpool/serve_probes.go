@@ -65,7 +65,7 @@ func newProbes(mgr manager.Manager, address string, events teller) (*probes, err
 		return nil, fmt.Errorf("--health-probe-bind-address: %w", err)
 	}
 	mux := http.NewServeMux()
-	// It says that the process answers, no more: what else may be wrong, no restart mends.
+	// It says that the process answers, no more: what else may be wrong, no restart fixes.
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "ok") })
 	mux.HandleFunc("/readyz", p.serveReady)
 	return p, mgr.Add(server.New("health probe", listener, mux, probeConnections, probeTimeout))
@@ -193,7 +193,7 @@ func (p *probes) sendAway(next http.Handler) http.Handler {
 
 // serverProbe asks the webhook server of this process for an answer, of whatever kind: a server that is full, or in which no
 // request gets on, has none. It asks for no admission: a replica with as many in work as it may have answers that too (429), and
-// to take it away would give its requests to the others. It makes itself known by a name that nobody else can know, because it
+// to take it away would give its requests to the others. It makes itself known by a name that no one else can know, because it
 // has no client certificate.
 type serverProbe struct{ address, name string }
 

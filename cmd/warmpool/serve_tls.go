@@ -56,7 +56,7 @@ func (o *tlsOptions) configure(server *ctrlwebhook.Options, probe string, log lo
 		return fmt.Errorf("--client-ca-file: %w", err)
 	}
 	server.TLSOpts = append(server.TLSOpts, func(c *tls.Config) {
-		// RequireAndVerifyClientCert would refuse as well, but count nothing and know one set of CAs for ever.
+		// RequireAndVerifyClientCert would refuse as well, but count nothing and know one set of CAs permanently.
 		c.ClientAuth, c.VerifyConnection = tls.RequestClientCert, callers.verify
 	})
 	return nil

@@ -110,7 +110,7 @@ func auditsNothing(t *testing.T, plane *controlplane.ControlPlane) {
 	assert.Contains(t, got.errOut, "nothing to audit: no configuration, and no placeholder Deployment")
 }
 
-// auditsWithoutKarpenter audits warm pools whose NodePools nobody knows: not verified, and no fault.
+// auditsWithoutKarpenter audits warm pools whose NodePools no one knows: not verified, and no fault.
 func auditsWithoutKarpenter(t *testing.T, plane *controlplane.ControlPlane) {
 	t.Helper()
 	got := runWarmpool(t, buildWarmpool(t), "audit", "--kubeconfig", plane.Kubeconfig, "-o", "json", "--fail-on", "none")

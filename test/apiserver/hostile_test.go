@@ -47,7 +47,7 @@ func memoryLimit(t *testing.T) int64 {
 	return limit.Value()
 }
 
-// stranger talks to a warmpool as nobody but the API server should.
+// stranger talks to a warmpool as no one but the API server should.
 type stranger struct {
 	client http.Client
 	base   string
@@ -127,7 +127,7 @@ func TestHostileRequests(t *testing.T) {
 		{name: "a list", body: `[]`, code: 400},
 		{name: "invalid UTF-8", body: reviewOf("Pod", "{\"metadata\":{\"name\":\"\xff\xfe\x00\"}}"), code: 400},
 		{name: "deep", body: reviewOf("Pod", `{"spec":`+deep), code: 400},
-		{name: "deep where nobody looks", body: reviewOf("Pod", `{"x":`+deep), code: 400},
+		{name: "deep where no one looks", body: reviewOf("Pod", `{"x":`+deep), code: 400},
 		{name: "8 MiB", body: reviewOf("Pod", `{"x":"`+strings.Repeat("x", 8<<20)+`"}`), code: 413},
 		{name: "8 MiB to the placeholders", path: webhook.MutatePlaceholdersPath, body: reviewOf("Deployment", `{"x":"`+strings.Repeat("x", 8<<20)+`"}`), code: 413},
 		{name: "wrong content type", contentType: "text/plain", body: reviewOf("Pod", `{}`), code: 415},

@@ -84,7 +84,7 @@ func subset(t *testing.T, path string, sent, live any) {
 	}
 }
 
-// The placeholders to try: the broken one is refused with every fault, the mended one comes out as it went in.
+// The placeholders to try: the broken one is refused with every fault, the fixed one comes out as it went in.
 func TestPlaceholdersToTry(t *testing.T) {
 	root, err := install.Root()
 	require.NoError(t, err)
@@ -106,6 +106,6 @@ func TestPlaceholdersToTry(t *testing.T) {
 		cause{"spec.template.spec.containers[0].resources.limits", "pool gpu has accelerators"},
 		cause{commandField, "pull-workspace-image"})
 	warned(t, u.warnings(t), "placeholder-image: ", "placeholder-rollout: ", "placeholder-qos: ", "placeholder-pull-policy: ")
-	require.NoError(t, patch("placeholder-mended.yaml"))
+	require.NoError(t, patch("placeholder-fixed.yaml"))
 	assert.Empty(t, u.warnings(t))
 }

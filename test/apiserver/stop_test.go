@@ -38,7 +38,7 @@ import (
 
 const callerName = "kube-apiserver-webhooks"
 
-// guarded is a cluster whose API server shows webhooks a client certificate, and whose warmpools answer nobody else.
+// guarded is a cluster whose API server shows webhooks a client certificate, and whose warmpools answer no one else.
 type guarded struct {
 	*controlplane.ControlPlane
 	shipped []*unstructured.Unstructured

@@ -32,7 +32,7 @@ func TestTolerations(t *testing.T) {
 		{name: "another effect", pool: "gpu-a", sent: dedicated + `, {key: nvidia.com/gpu, operator: Exists, effect: NoExecute}`, added: gpuExists,
 			excess: "placeholder-tolerations-excess: …nvidia.com/gpu:NoExecute"},
 		{name: "NoExecute for a time", pool: "evicting", sent: `{key: example.com/owner, operator: Exists, effect: NoExecute, tolerationSeconds: 300}`, added: ownerNoSecond},
-		{name: "NoExecute for ever", pool: "evicting", sent: ownerNoSecond},
+		{name: "NoExecute permanently", pool: "evicting", sent: ownerNoSecond},
 		{name: "another value", pool: "evicting", sent: `{key: example.com/owner, value: others, effect: NoExecute}`, added: ownerNoSecond,
 			excess: "placeholder-tolerations-excess: …example.com/owner=others:NoExecute"},
 		{name: "of all NoSchedule taints", pool: "gpu-a", sent: `{operator: Exists, effect: NoSchedule}`, excess: "placeholder-tolerations-excess: …every taint"},

@@ -56,7 +56,7 @@ func TestAudits(t *testing.T) {
 	report := c.reports(t)
 	assert.Len(t, c.events(t, "CpaConfig"), told, "the new leader does not repeat them")
 	c.isQuiet(t, report.GetResourceVersion())
-	c.mends(t, report.GetUID())
+	c.fixes(t, report.GetUID())
 	c.losesCRDs(t)
 	for _, r := range c.requests(t) {
 		assert.NotEqual(t, http.StatusForbidden, r.Status.Code, "%s %s", r.Verb, r.RequestURI)
@@ -186,8 +186,8 @@ func (c *cluster) isQuiet(t *testing.T, version string) {
 	t.Logf("%d requests for an audit", len(requests))
 }
 
-// mends waits until nothing of what is mended is told any more.
-func (c *cluster) mends(t *testing.T, uid types.UID) {
+// fixes waits until nothing of what is fixed is told any more.
+func (c *cluster) fixes(t *testing.T, uid types.UID) {
 	t.Helper()
 	c.setParameters(t, `{\"nodesPerReplica\": 4, \"min\": 2, \"max\": 5}`)
 	require.NoError(t, c.admin.Delete(t.Context(), workspace(), client.GracePeriodSeconds(0)))

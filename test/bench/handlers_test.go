@@ -107,7 +107,7 @@ func ratios(b *testing.B, rows []row, body []byte) {
 	allocs := make([]float64, len(rows))
 	for round := 0; b.Loop(); round++ {
 		for i := range rows {
-			i = (i + round) % len(rows) // nobody is always the first
+			i = (i + round) % len(rows) // no one is always the first
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			began := cpuTime(b)

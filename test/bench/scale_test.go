@@ -51,7 +51,7 @@ func inTurn(b *testing.B, handlers []http.Handler, body []byte) []float64 {
 	times := make([]float64, len(handlers))
 	for round := 0; b.Loop(); round++ {
 		for i := range handlers {
-			i = (i + round) % len(handlers) // nobody is always the first
+			i = (i + round) % len(handlers) // no one is always the first
 			began := cpuTime(b)
 			for range 20 {
 				serve(b, handlers[i], body)

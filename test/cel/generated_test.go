@@ -175,7 +175,7 @@ func podOf(t *testing.T, r generate.Rand, w *world) []byte {
 	if r.IntN(30) == 0 {
 		spec.NodeName = "n0"
 	}
-	mend(r, spec)
+	fix(r, spec)
 	if r.IntN(4) == 0 {
 		o := w.evaluator.Pod(pod, w.namespace)
 		w.evaluator.Mutate(o)
@@ -230,8 +230,8 @@ func disturb(r generate.Rand, pod *corev1.Pod, pools []config.Pool) {
 	}
 }
 
-// mend corrects what the API server would refuse.
-func mend(r generate.Rand, spec *corev1.PodSpec) {
+// fix corrects what the API server would refuse.
+func fix(r generate.Rand, spec *corev1.PodSpec) {
 	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range containers {
 			if containers[i].Image == "" {

@@ -37,7 +37,7 @@ var instanceTypes []byte
 
 // Options says what to start beside etcd and kube-apiserver.
 type Options struct {
-	// ControllerManager starts kube-controller-manager. Without it nobody makes
+	// ControllerManager starts kube-controller-manager. Without it no one makes
 	// default ServiceAccounts or removes the taint of a node that became ready,
 	// so the two admission plugins that count on these are off.
 	ControllerManager bool

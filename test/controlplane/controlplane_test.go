@@ -137,7 +137,7 @@ func TestAPIServer(t *testing.T) {
 		_, err = c.ServiceAccountKubeconfig(t.Context(), "shop", "nobody")
 		assert.True(t, apierrors.IsNotFound(err), "%v", err)
 	})
-	t.Run("a node keeps its status and gets no taint that nobody would remove", func(t *testing.T) {
+	t.Run("a node keeps its status and gets no taint that no one would remove", func(t *testing.T) {
 		require.NoError(t, c.CreateNode(t.Context(), fakeNode("plain")))
 		var node corev1.Node
 		require.NoError(t, c.client.Get(t.Context(), client.ObjectKey{Name: "plain"}, &node))
@@ -244,7 +244,7 @@ func killParent(t *testing.T, what string) (pids []int, dirs []string) {
 	return pids, dirs
 }
 
-// running is false for a zombie too: an orphan stays one where nobody collects it.
+// running is false for a zombie too: an orphan stays one where no one collects it.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -99,7 +99,7 @@ func (n *network) relay(port int, target string) error {
 	return nil
 }
 
-// join ends when either side does. Nobody is told of errors: each side sees that
+// join ends when either side does. No one is told of errors: each side sees that
 // its connection has ended.
 func (n *network) join(near net.Conn, target string) {
 	defer near.Close() //nolint:errcheck // see above

@@ -230,7 +230,7 @@ func (p *child) kill() error {
 	return nil
 }
 
-// FreePort returns a TCP port of 127.0.0.1 that nobody listens on just now.
+// FreePort returns a TCP port of 127.0.0.1 that no one listens on just now.
 func FreePort() (int, error) {
 	ports, err := freePorts(1)
 	if err != nil {

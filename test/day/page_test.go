@@ -147,7 +147,7 @@ func (p *proof) explain(out *strings.Builder) {
   metrics: %s. Its times are whole seconds. Tests hold both to agree on which starts are cold, unless a placeholder pulled or left
   within 3 s of the Workspace.
 - **Node-hours** are hours of the day, by NodePool; "general" is for what is no Workspace, and has one node from the start.
-`, int((mended-noon)/time.Hour), hand.synced(), with.synced(), paths(with.Paths), paths(with.Told))
+`, int((fixed-noon)/time.Hour), hand.synced(), with.synced(), paths(with.Paths), paths(with.Told))
 }
 
 func (r *result) synced() string {

@@ -82,7 +82,7 @@ func (r *replay) renew(ctx context.Context, kind, image string) error {
 		return nil
 	}
 	if r.variant.byHand() {
-		if err := r.until(ctx, mended); err != nil {
+		if err := r.until(ctx, fixed); err != nil {
 			return err
 		}
 		if err := r.setPlaceholder(ctx, kind, image); err != nil {

@@ -18,8 +18,8 @@ import (
 const (
 	workday = profile.Length
 	noon    = 4 * time.Hour
-	// mended is when somebody who keeps placeholders by hand hears of the template's change at noon.
-	mended = 6 * time.Hour
+	// fixed is when somebody who keeps placeholders by hand hears of the template's change at noon.
+	fixed = 6 * time.Hour
 )
 
 // arrival is a Workspace that somebody starts, and stops when it has run for a while.

@@ -74,7 +74,7 @@ func TestDeploySplitsWebhooks(t *testing.T) {
 		require.NoError(t, err)
 		webhook, ok := webhooks[0].(map[string]any)
 		require.True(t, ok)
-		webhook["failurePolicy"] = "Ignore" // nobody answers here
+		webhook["failurePolicy"] = "Ignore" // no one answers here
 		return webhooks
 	}
 	joined := &unstructured.Unstructured{Object: map[string]any{

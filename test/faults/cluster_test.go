@@ -131,7 +131,7 @@ func (c *cluster) leader(t *testing.T) *install.Warmpool {
 				return nil
 			}
 		}
-		return errors.New("nobody leads")
+		return errors.New("no one leads")
 	})
 	return found
 }

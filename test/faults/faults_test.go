@@ -25,7 +25,7 @@ type fault struct {
 	name string
 	// long ones are left out of the short form.
 	long bool
-	// shows says that some requests fail, because the API server itself has nobody to ask or tries no second time.
+	// shows says that some requests fail, because the API server itself has no one to ask or tries no second time.
 	shows bool
 	// blind says that the NodePools cannot be known meanwhile.
 	blind bool
@@ -39,13 +39,13 @@ var embeddedFaults = []fault{
 	{name: "The replica that answers is killed (SIGKILL)", shows: true, cause: killServing},
 	{name: "The CA is deleted, another takes its place", long: true, cause: changeCA},
 	{name: "`caBundle` is wiped", shows: true, cause: wipeBundle},
-	{name: "The configuration is broken, and mended", cause: breakConfiguration},
+	{name: "The configuration is broken, and fixed", cause: breakConfiguration},
 	{name: "The CRDs of NodePools and templates are deleted, and come back", long: true, blind: true, cause: removeCRDs},
 	{name: "The API server restarts", long: true, cause: restartAPIServer},
 }
 
 // Pods are created all the time, and each must be placed (failurePolicy Fail: what warmpool is not asked about is refused),
-// while one thing after another fails. Then nobody answers, by the policies that ship.
+// while one thing after another fails. Then no one answers, by the policies that ship.
 func TestFaults(t *testing.T) {
 	c := newCluster(t, "embedded")
 	c.failClosed(t)
@@ -164,13 +164,13 @@ func breakConfiguration(t *testing.T, c *cluster, l *load) string {
 	l.steady(t)
 	l.mark()
 	for _, w := range c.replicas {
-		require.NoError(t, os.WriteFile(w.ConfigFile, append(good, "# mended\n"...), 0o600))
+		require.NoError(t, os.WriteFile(w.ConfigFile, append(good, "# fixed\n"...), 0o600))
 	}
 	return "the last good one stays in force"
 }
 
 // removeCRDs takes all NodePools and templates away. The pool's label and its devices are in the configuration, so pods are
-// placed all the same; what only the NodePool declares, its taints, nobody knows then.
+// placed all the same; what only the NodePool declares, its taints, no one knows then.
 func removeCRDs(t *testing.T, c *cluster, l *load) string {
 	root, err := install.Root()
 	require.NoError(t, err)

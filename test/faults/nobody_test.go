@@ -35,7 +35,7 @@ func (c *cluster) testNobody(t *testing.T) {
 		t.Logf("after %s", time.Since(began))
 		require.ErrorIs(t, placed(pod), errUnplaced)
 	})
-	t.Run("nobody else's pod is sent", func(t *testing.T) {
+	t.Run("no one else's pod is sent", func(t *testing.T) {
 		changed := func(change func(*corev1.Pod)) *corev1.Pod {
 			pod := workspacePod()
 			change(pod)

@@ -132,7 +132,7 @@ func killAll(t *testing.T, c *cluster, l *load) string {
 	for range 2 {
 		c.start(t)
 	}
-	return "nobody ran meanwhile"
+	return "no one ran meanwhile"
 }
 
 // addTaint waits until pods tolerate it.

@@ -34,7 +34,7 @@ const reportFoot = `
   not make it none (tried, with endpoints picked at random as by kube-proxy: 9 of 1057 pods in 20 kills): it asks through the same
   Service at the same moment, finds the dead one of 2 replicas half of the time, and asks again about each pod that belongs to no pool.
   An entry and a Service for each replica would, but then rollouts have no surge, and leave one replica alone each time.
-- **` + "`caBundle`" + `.** While it is wiped the API server trusts nobody; warmpool writes it again when it hears of it, and waits for nothing
+- **` + "`caBundle`" + `.** While it is wiped the API server trusts no one; warmpool writes it again when it hears of it, and waits for nothing
   else: what is refused falls between the watch event to warmpool, its patch, and the watch event to the API server. No webhook can keep
   it from being wiped, for the API server sends webhook configurations to none.
 - **CRDs.** Pods are placed without NodePools, by the pool's label and devices of the configuration. A taint that only the NodePool

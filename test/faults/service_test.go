@@ -31,8 +31,8 @@ type service struct {
 	listener  net.Listener
 	endpoints []*endpoint
 	dials     int  // connections that it was asked for
-	dead      int  // of them, those that went to an endpoint that nobody had told was gone
-	frozen    bool // nobody hears what the probes say
+	dead      int  // of them, those that went to an endpoint that no one had told was gone
+	frozen    bool // no one hears what the probes say
 }
 
 type endpoint struct {
@@ -163,7 +163,7 @@ func (s *service) forward(client net.Conn) {
 		s.dead++
 		s.mu.Unlock()
 		if tcp, ok := client.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset, as of a host where nobody listens
+			_ = tcp.SetLinger(0) // a reset, as of a host where no one listens
 		}
 		_ = client.Close()
 		return

@@ -67,7 +67,7 @@ func TestTwoTemplatesOfAPool(t *testing.T) {
 	copied.Name, copied.Image = "pull-workspace-image-2", second
 	assert.Equal(t, copied, init[5])
 	assert.Equal(t, before.Spec.Template.Spec.InitContainers, init[:5])
-	assert.Empty(t, c.events(t, "WorkspaceTemplate", "pair-a", ""), "nobody edited that one")
+	assert.Empty(t, c.events(t, "WorkspaceTemplate", "pair-a", ""), "no one edited that one")
 	c.told(t, "WorkspaceTemplate", "pair-b", "ImageSynced", first+", "+second)
 
 	c.setImage(t, "pair-a", third)

@@ -56,7 +56,7 @@ func compare(t *testing.T, live, config *typed.TypedValue) *fieldpath.Set {
 const imagePath = `.spec.template.spec.initContainers[name="pull-workspace-image"].image`
 
 // Argo CD, which compares by itself: the image in Git is behind, and an ignore rule for the field manager hides that, as
-// long as nobody writes the image of old. Who does becomes its owner, although the webhook keeps the value: a rule for the
+// long as no one writes the image of old. Who does becomes its owner, although the webhook keeps the value: a rule for the
 // path holds then too.
 func TestArgoCDIgnoresWhatImageSyncOwns(t *testing.T) {
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestFluxSeesNoDrift(t *testing.T) {
 	assert.Equal(t, 3, c.rollouts(t, "flux"))
 }
 
-// A manifest can leave the image out: the webhook fills it in, and then nobody but image sync has an opinion on it,
+// A manifest can leave the image out: the webhook fills it in, and then no one but image sync has an opinion on it,
 // however the manifest is applied.
 func TestManifestWithoutTheImage(t *testing.T) {
 	for name, apply := range map[string][]string{

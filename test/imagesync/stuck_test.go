@@ -44,7 +44,7 @@ func (c *cluster) pulls(t *testing.T, pod *corev1.Pod, reason string) {
 	*pod = *changed
 }
 
-// An image that cannot be pulled takes no more warm nodes away: its rollout is not started anywhere else. What mends it,
+// An image that cannot be pulled takes no more warm nodes away: its rollout is not started anywhere else. What fixes it,
 // another image of the template or a pull that succeeds, goes on.
 func TestImageThatCannotBePulledIsNotRolledOutFurther(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Where no image is known, the last one stays and an Event says what to mend; names are resolved as far as the
+// Where no image is known, the last one stays and an Event says what to fix; names are resolved as far as the
 // configuration knows how.
 func TestImageThatIsNotKnownKeepsTheLastOne(t *testing.T) {
 	t.Parallel()

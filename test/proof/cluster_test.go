@@ -157,7 +157,7 @@ func serve(service net.Listener, ports []int) {
 		}
 		far, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(ports[int(turn.Add(1))%len(ports)]))
 		if err != nil {
-			_ = near.Close() // the API server sees that nobody is there
+			_ = near.Close() // the API server sees that no one is there
 			continue
 		}
 		for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {

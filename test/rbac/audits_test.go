@@ -122,7 +122,7 @@ func (c *cluster) hurry(t *testing.T) {
 	}
 }
 
-// audits find something, tell it by one API, then by the better one, and take it back when it is mended.
+// audits find something, tell it by one API, then by the better one, and take it back when it is fixed.
 func (c *cluster) audits(t *testing.T) {
 	c.hurry(t)
 	for _, name := range teams {

@@ -56,7 +56,7 @@ func newCluster(t *testing.T, overlay, binary string) *cluster {
 	require.NoError(t, err)
 	crds, err := install.CRDs(c.root)
 	require.NoError(t, err)
-	// Nobody acts on Issuers here; the Certificate is one that audits look for.
+	// No one acts on Issuers here; the Certificate is one that audits look for.
 	local = slices.DeleteFunc(local, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Issuer" })
 	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, toAudit(t), c.examples(t, "cluster.yaml"), c.examples(t, "templates.yaml"), c.examples(t, "nodepools.yaml"), local)...))
 	c.start(t, rendered, port, overlay, binary)

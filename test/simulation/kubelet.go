@@ -107,7 +107,7 @@ func (k *kubelet) run(ctx context.Context, pod *corev1.Pod) error {
 	return write()
 }
 
-// write writes what has changed of the status. Nobody else writes these fields.
+// write writes what has changed of the status. No one else writes these fields.
 func (k *kubelet) write(ctx context.Context, pod *corev1.Pod) error {
 	var now corev1.Pod
 	if err := k.client.Get(ctx, client.ObjectKeyFromObject(pod), &now); err != nil {

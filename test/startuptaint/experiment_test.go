@@ -33,8 +33,8 @@ func TestStartupTaint(t *testing.T) {
 			{"Node for a Workspace, no placeholder comes to it", false, (*lab).noPlaceholder},
 			{"Controller down, the placeholder has pulled", true, (*lab).controllerDown},
 			{"GPU node, device plugin without a toleration for the taint", true, (*lab).devicePlugin},
-			{"Node that nobody needs any more, no taint", true, func(l *lab, t *testing.T) string { return l.unused(t, "unused-open", false) }},
-			{"Node that nobody needs any more, with the taint", true, func(l *lab, t *testing.T) string { return l.unused(t, "unused-tainted", true) }},
+			{"Node that no one needs any more, no taint", true, func(l *lab, t *testing.T) string { return l.unused(t, "unused-open", false) }},
+			{"Node that no one needs any more, with the taint", true, func(l *lab, t *testing.T) string { return l.unused(t, "unused-tainted", true) }},
 			{"No warm placeholder anywhere, Workspace prefers one", false, (*lab).relaxed},
 		} {
 			if experiment.long && !*long {
@@ -93,7 +93,7 @@ func (l *lab) noPlaceholder(t *testing.T) string {
 	return "the Workspace stays Pending on its own new node, and Karpenter makes no other, until somebody removes the taint"
 }
 
-// controllerDown: everything is as it should be, but nobody takes the taint off.
+// controllerDown: everything is as it should be, but no one takes the taint off.
 func (l *lab) controllerDown(t *testing.T) string {
 	const pool, workspaces = "down", 2
 	l.pool(t, pool, true)

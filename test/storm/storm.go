@@ -69,7 +69,7 @@ func Install(ctx context.Context, cp *controlplane.ControlPlane, layout Layout) 
 	if err != nil {
 		return nil, err
 	}
-	// The placeholders of the shipped pools are not wanted; nobody admits any yet, either.
+	// The placeholders of the shipped pools are not wanted; no one admits any yet, either.
 	local = slices.DeleteFunc(local, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
 	if err := cp.Apply(ctx, slices.Concat(crds, local)...); err != nil {
 		return nil, err

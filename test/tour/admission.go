@@ -103,15 +103,15 @@ func (t *tour) refused(err error, rule string) error {
 	return nil
 }
 
-func (t *tour) mendedPlaceholder(ctx context.Context) error {
+func (t *tour) fixedPlaceholder(ctx context.Context) error {
 	t.say("manifests/try/%s, without the fields that warmpool can fill in. It is admitted, and filled (- is what Kubernetes"+
-		" sets by itself):", placeholderMended)
+		" sets by itself):", placeholderFixed)
 	t.line("", "")
-	answer, err := t.replace(ctx, t.sent[placeholderMended])
+	answer, err := t.replace(ctx, t.sent[placeholderFixed])
 	if err != nil {
 		return fmt.Errorf("it should be admitted: %w", err)
 	}
-	before, after, err := differing(t.plain[placeholderMended], answer)
+	before, after, err := differing(t.plain[placeholderFixed], answer)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (t *tour) mendedPlaceholder(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		was, _, err := unstructured.NestedFieldNoCopy(t.plain[placeholderMended].Object, path...)
+		was, _, err := unstructured.NestedFieldNoCopy(t.plain[placeholderFixed].Object, path...)
 		if err != nil {
 			return err
 		}

@@ -138,14 +138,14 @@ func (t *tour) liveCluster(ctx context.Context, cp *controlplane.ControlPlane) e
 
 func (t *tour) readTry() error {
 	t.sent = map[string]*unstructured.Unstructured{}
-	for _, name := range []string{workspaceGPU, workspaceCPU, placeholderBroken, placeholderMended} {
+	for _, name := range []string{workspaceGPU, workspaceCPU, placeholderBroken, placeholderFixed} {
 		objects, err := read(t.root, "manifests", "try", name)
 		if err != nil {
 			return err
 		}
 		t.sent[name] = objects[0]
 	}
-	leaveOutFilled(t.sent[placeholderMended])
+	leaveOutFilled(t.sent[placeholderFixed])
 	return nil
 }
 

@@ -22,7 +22,7 @@ const (
 // templateImage gives a WorkspaceTemplate another image, and waits for the placeholder Deployment to have it.
 func (t *tour) templateImage(ctx context.Context) error {
 	t.say("The next Workspace of the template %s will start from a new image. Placeholders that hold the old one would keep"+
-		" nodes warm for nobody:", templateName)
+		" nodes warm for no one:", templateName)
 	patch := fmt.Sprintf(`{"spec":{"defaultImage":%q}}`, newImage)
 	t.verbatim("$ kubectl patch workspacetemplate cpu -n jupyter-k8s-shared --type=merge -p \\", "    '"+patch+"'")
 	template := &unstructured.Unstructured{}

@@ -20,7 +20,7 @@ const (
 	workspaceGPU      = "workspace-gpu.yaml"
 	workspaceCPU      = "workspace-cpu.yaml"
 	placeholderBroken = "placeholder-broken.yaml"
-	placeholderMended = "placeholder-mended.yaml"
+	placeholderFixed  = "placeholder-fixed.yaml"
 )
 
 // tour is told on a screen, about a cluster.
@@ -46,7 +46,7 @@ func (t *tour) steps(full bool) []step {
 		{"A Workspace that needs a GPU", t.gpuWorkspace},
 		{"A Workspace with an affinity of its own", t.cpuWorkspace},
 		{"A placeholder that would keep nothing warm", t.brokenPlaceholder},
-		{"The same placeholder, mended", t.mendedPlaceholder},
+		{"The same placeholder, fixed", t.fixedPlaceholder},
 	}
 	const image = "The image of a WorkspaceTemplate changes"
 	if !full {

@@ -71,7 +71,7 @@ func TestOnce(t *testing.T) {
 		"\n                - us-west-2a\n  +           - key: karpenter.sh/nodepool\n", "\n                - us-west-2b\n  +           - key: karpenter.sh/nodepool\n",
 		"\n3. A placeholder that would keep nothing warm\n", "\n    Warning: placeholder-qos: ", "\n    The Deployment \"spaces-placeholder-gpu\" is invalid:\n",
 		"(rule placeholder-anti-affinity)",
-		"\n4. The same placeholder, mended\n", "\n  -       maxSurge: 25%\n  +       maxSurge: 0\n", "\n  +         karpenter.sh/do-not-disrupt: \"true\"\n",
+		"\n4. The same placeholder, fixed\n", "\n  -       maxSurge: 25%\n  +       maxSurge: 0\n", "\n  +         karpenter.sh/do-not-disrupt: \"true\"\n",
 		"\n5. The image of a WorkspaceTemplate changes\n", "Deployment spaces-placeholder-cpu pulls it\n", "Event ImageSynced: ",
 	)
 	assert.NotContains(t, out.String(), "Your turn")

@@ -77,7 +77,7 @@ func TestDrains(t *testing.T) {
 	assert.Len(t, c.pods(t.Context(), t), 3, "others have come in their place")
 }
 
-// While nobody leads, labels stay as they are and all goes on: what was warm can be evicted, Workspaces find a place, the
+// While no one leads, labels stay as they are and all goes on: what was warm can be evicted, Workspaces find a place, the
 // pods that come are evicted while they pull. Only those that have come to run since wait for a leader.
 func TestNobodyLeads(t *testing.T) {
 	c := shared
@@ -210,7 +210,7 @@ func TestLeaderIsKilled(t *testing.T) {
 	c.says(t, pods[1], again(pulling, pulled))
 	c.says(t, pods[2], waits("ImagePullBackOff"))
 	require.NoError(t, c.admin.Delete(t.Context(), pods[3]))
-	assert.Equal(t, labels("true", first), c.labelsOf(t, pods[1]), "nobody leads")
+	assert.Equal(t, labels("true", first), c.labelsOf(t, pods[1]), "no one leads")
 
 	c.expire(t)
 	c.has(t, pods[1], labels(""))

@@ -248,7 +248,7 @@ func TestOpenReports(t *testing.T) {
 	assert.Empty(t, cleared.Results, "it replaces an earlier report")
 }
 
-// An object that etcd refuses would tell nobody anything.
+// An object that etcd refuses would tell no one anything.
 func TestOpenReportsAreBounded(t *testing.T) {
 	const count = 3000
 	var findings []policy.Finding

@@ -21,7 +21,7 @@ import (
 const (
 	// most is how many Events one audit makes: a cluster full of errors must not be full of Events as well.
 	most = 100
-	// remembered is how many errors that are mended are told from new ones, should they come back.
+	// remembered is how many errors that are fixed are told from new ones, should they come back.
 	remembered = 10_000
 )
 

@@ -82,7 +82,7 @@ func TestNewErrorsAreToldOnce(t *testing.T) {
 	one.tell(reportOf(), warm)
 	one.tell(reportOf(broken), warm)
 	back := h.take()
-	require.Len(t, back, 1, "mended, and broken again")
+	require.Len(t, back, 1, "fixed, and broken again")
 	assert.Empty(t, back[0].name, "the Event of the first time may still have the name")
 
 	next := teller{events: h, configuration: configuration}
@@ -130,7 +130,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-func TestGaugeForgetsWhatIsMended(t *testing.T) {
+func TestGaugeForgetsWhatIsFixed(t *testing.T) {
 	t.Cleanup(findings.Reset)
 	var g gauge
 	broken := finding(policy.SeverityError, "Deployment", "a", "wrong")

@@ -92,7 +92,7 @@ func (o Orders) Waiting(places int) float64 {
 	return waiting
 }
 
-// Idle is how many warm nodes nobody uses, on average: those kept, but for those on order.
+// Idle is how many warm nodes no one uses, on average: those kept, but for those on order.
 func (o Orders) Idle(places int) float64 {
 	return float64(places) - o.Mean + o.Waiting(places)
 }

@@ -50,7 +50,7 @@ func TestPlacesByPrice(t *testing.T) {
 			}
 		}
 	}
-	assert.Zero(t, capacity.Orders{Mean: 3}.PlacesByPrice(0, 5.4), "nobody minds waiting")
+	assert.Zero(t, capacity.Orders{Mean: 3}.PlacesByPrice(0, 5.4), "no one minds waiting")
 }
 
 // Numbers that no trace gives end all the same.

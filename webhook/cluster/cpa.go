@@ -52,7 +52,7 @@ func (c *CPA) Targets() []Target {
 		return nil
 	}
 	var targets []Target
-	// Nobody has a hundred; what comes after them counts as one that is no target.
+	// No one has a hundred; what comes after them counts as one that is no target.
 	for _, text := range strings.SplitN(c.Flags["target"], ",", 100) {
 		text = strings.ToLower(strings.TrimSpace(text))
 		kind, name, _ := strings.Cut(text, "/")

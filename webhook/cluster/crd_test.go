@@ -139,7 +139,7 @@ spec:
 
 }
 
-// A template is read as a whole or not at all: with half its numbers nobody could tell what its Workspaces request.
+// A template is read as a whole or not at all: with half its numbers no one could tell what its Workspaces request.
 func TestWorkspaceTemplateFromNamesTheField(t *testing.T) {
 	tests := map[string]string{
 		`spec: {defaultImage: [a]}`:                                     "spec.defaultImage: got a value of type array, want a string (put the value in quotes)",

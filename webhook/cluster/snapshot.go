@@ -13,7 +13,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 )
 
-// Reader gives the present Snapshot; it is never nil and nobody changes it afterwards.
+// Reader gives the present Snapshot; it is never nil and no one changes it afterwards.
 type Reader interface {
 	Snapshot() *Snapshot
 }

@@ -15,7 +15,7 @@ var (
 )
 
 // IsLifecycleTaint tells the keys of taints by which Kubernetes, Karpenter, autoscalers, network plugins and HyperPod mark
-// nodes that are not fit for pods, for now or for ever. They are tolerated only where the configuration lists them.
+// nodes that are not fit for pods, for now or permanently. They are tolerated only where the configuration lists them.
 func IsLifecycleTaint(key string) bool {
 	return slices.Contains(lifecycleKeys, key) ||
 		slices.ContainsFunc(lifecyclePrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||

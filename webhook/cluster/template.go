@@ -22,7 +22,7 @@ type WorkspaceTemplate struct {
 	DefaultResources corev1.ResourceRequirements
 	// Bounds are the least and the most that a Workspace may request, by resource.
 	Bounds map[corev1.ResourceName]Bounds
-	// IdleShutdown tells that Workspaces of the template are stopped when nobody uses them.
+	// IdleShutdown tells that Workspaces of the template are stopped when no one uses them.
 	IdleShutdown bool
 
 	// What follows only an audit goes by: the node selection of a Workspace that makes none of its own, and the labels of

@@ -16,7 +16,7 @@ func TestExemptionActiveAt(t *testing.T) {
 		at    time.Time
 		want  bool
 	}{
-		"for ever":                   {"", lastDay.AddDate(500, 0, 0), true},
+		"permanently":                {"", lastDay.AddDate(500, 0, 0), true},
 		"before":                     {"2027-01-31", lastDay.AddDate(-1, 0, 0), true},
 		"the last day begins":        {"2027-01-31", lastDay, true},
 		"the last day ends":          {"2027-01-31", lastDay.AddDate(0, 0, 1).Add(-1), true},

@@ -154,7 +154,7 @@ type Exemption struct {
 	Name      string `json:"name,omitempty"`
 	// Reason says why; required.
 	Reason string `json:"reason"`
-	// Until is the last day (YYYY-MM-DD, UTC) on which the exemption applies; empty: for ever.
+	// Until is the last day (YYYY-MM-DD, UTC) on which the exemption applies; empty: permanently.
 	Until string `json:"until,omitempty"`
 }
 

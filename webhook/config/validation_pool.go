@@ -142,7 +142,7 @@ func (v *validator) templates(p *field.Path, templates []TemplateRef) {
 	}
 }
 
-// allocatable judges names too: sizing takes a misspelt resource for one that nobody asks for, and checks nothing.
+// allocatable judges names too: sizing takes a misspelt resource for one that no one asks for, and checks nothing.
 func (v *validator) allocatable(p *field.Path, resources corev1.ResourceList) {
 	known := []string{"cpu", "memory", "pods", "ephemeral-storage"}
 	for _, name := range slices.Sorted(maps.Keys(resources)) {

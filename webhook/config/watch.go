@@ -45,7 +45,7 @@ func NewWatcher(path string, ruleIDs []string, onChange func(*WarmPoolConfigurat
 	return w, nil
 }
 
-// Current returns the configuration in force, which nobody may change. It is safe for concurrent use.
+// Current returns the configuration in force, which no one may change. It is safe for concurrent use.
 func (w *Watcher) Current() *WarmPoolConfiguration { return w.current.Load() }
 
 // NeedLeaderElection returns false: each replica follows its own file.
@@ -74,7 +74,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-events:
-			// The next events do not move the time: a busy folder must not put off the reading for ever.
+			// The next events do not move the time: a busy folder must not put off the reading permanently.
 			if settled == nil {
 				settled = time.After(settleTime)
 			}

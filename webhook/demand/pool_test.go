@@ -126,7 +126,7 @@ func TestLeadTimeTriples(t *testing.T) {
 	assert.Greater(t, run(pool, settings, noon, noon.Add(time.Minute)), before)
 }
 
-// Events add what they bring a lead time ahead, and nobody comes at Christmas; neither changes what other weeks expect.
+// Events add what they bring a lead time ahead, and no one comes at Christmas; neither changes what other weeks expect.
 func TestEvents(t *testing.T) {
 	settings := &demand.Settings{Objective: 0.95, LeadTime: 10 * time.Minute}
 	pool, at := learned(settings, 48)

@@ -24,7 +24,7 @@ type Settings struct {
 	Events []Event
 }
 
-// Event is a time at which so many Workspaces start beside the usual ones; with 0 starts, nobody is expected.
+// Event is a time at which so many Workspaces start beside the usual ones; with 0 starts, no one is expected.
 type Event struct {
 	Name     string
 	From, To time.Time

@@ -1,4 +1,4 @@
-// Package events makes the Events by which warmpool tells what it does and what somebody has to mend.
+// Package events makes the Events by which warmpool tells what it does and what somebody has to fix.
 package events
 
 import (
@@ -30,7 +30,7 @@ const (
 )
 
 // Recorder makes each Event as it is, in the order in which they were told. That of client-go takes two that differ in
-// their notes alone for one, for minutes, and drops the later: somebody who mends one fault would never read of the next.
+// their notes alone for one, for minutes, and drops the later: somebody who fixes one fault would never read of the next.
 type Recorder struct {
 	writer client.Writer
 	scheme *runtime.Scheme

@@ -37,7 +37,7 @@ func (m *made) Create(_ context.Context, object client.Object, _ ...client.Creat
 	return nil
 }
 
-// Two notes about one object are two Events: whoever mends the first fault reads of the next.
+// Two notes about one object are two Events: whoever fixes the first fault reads of the next.
 func TestEventsThatDifferInTheirNotesAreAllMade(t *testing.T) {
 	api := &made{}
 	r := newRecorder(api, scheme.Scheme, logr.Discard())
@@ -108,7 +108,7 @@ func TestTooManyEvents(t *testing.T) {
 	assert.Len(t, api.events, most)
 }
 
-// Nobody can have Events made about one object without end; others are not held up by it.
+// No one can have Events made about one object without end; others are not held up by it.
 func TestEventsAboutOneObjectAreLimited(t *testing.T) {
 	api := &made{}
 	r := newRecorder(api, scheme.Scheme, logr.Discard())

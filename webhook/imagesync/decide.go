@@ -96,7 +96,7 @@ type step struct {
 	after time.Duration
 	// since is when the change that is written was noticed.
 	since time.Time
-	// hold says why a write that is due waits, problems what somebody has to mend.
+	// hold says why a write that is due waits, problems what somebody has to fix.
 	hold     *notice
 	problems []notice
 	// reverted tells that another writer took back what was synced.

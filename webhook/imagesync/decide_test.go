@@ -173,7 +173,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// What another container has already is nothing to sync, and nobody is told that it is missing until it is.
+// What another container has already is nothing to sync, and no one is told that it is missing until it is.
 func TestImageInTheMainContainerIsLeftAlone(t *testing.T) {
 	r := newRig(t)
 	r.change(func(d *appsv1.Deployment) {

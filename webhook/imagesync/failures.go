@@ -16,7 +16,7 @@ var pullFailures = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageNam
 type failure struct{ pod, reason string }
 
 // failures are the images that some placeholder pod cannot pull. A rollout of one of them would only take more warm nodes
-// away; one that replaces it is what mends it.
+// away; one that replaces it is what fixes it.
 type failures map[string]failure
 
 // failuresOf looks at the pods in the order of their names; of several that fail on an image the first is told.

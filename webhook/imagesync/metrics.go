@@ -12,7 +12,7 @@ import (
 var (
 	syncs = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "warmpool_image_sync_total",
-		Help: "Image syncs of placeholders by pool and result: synced, blocked (somebody has to mend something), backed_off (another writer takes it back), refused (by the API server), error (tried again).",
+		Help: "Image syncs of placeholders by pool and result: synced, blocked (somebody has to fix something), backed_off (another writer takes it back), refused (by the API server), error (tried again).",
 	}, []string{"pool", "result"})
 	durations = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "warmpool_image_sync_duration_seconds",

@@ -32,7 +32,7 @@ type notice struct {
 
 func (n notice) id() string { return cmp.Or(n.key, n.note) }
 
-// blocked is the notice of something that somebody has to mend.
+// blocked is the notice of something that somebody has to fix.
 func blocked(action string, templates []config.TemplateRef, note string) notice {
 	return notice{kind: corev1.EventTypeWarning, reason: reasonBlocked, result: resultBlocked, action: action, note: note, templates: templates}
 }

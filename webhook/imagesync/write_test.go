@@ -32,7 +32,7 @@ func TestARefusalHoldsForTheseImagesOnly(t *testing.T) {
 	r.pass(patience)
 	r.fails = nil
 	r.pass(backOff)
-	assert.Equal(t, []string{"r/a:3"}, r.pulled(), "it may be mended meanwhile")
+	assert.Equal(t, []string{"r/a:3"}, r.pulled(), "it may be fixed meanwhile")
 }
 
 func TestErrorsAreTriedAgain(t *testing.T) {
@@ -48,7 +48,7 @@ func TestErrorsAreTriedAgain(t *testing.T) {
 	assert.Equal(t, 1, r.rollouts())
 }
 
-// While nobody answers behind warmpool's own webhook, image sync waits and has nothing to complain of.
+// While no one answers behind warmpool's own webhook, image sync waits and has nothing to complain of.
 func TestOwnWebhookDoesNotAnswer(t *testing.T) {
 	r := newRig(t)
 	r.look()
@@ -70,7 +70,7 @@ func TestOwnWebhookDoesNotAnswer(t *testing.T) {
 	r.fails = apierrors.NewInternalError(errors.New(`failed calling webhook "others.example.com": no endpoints available`))
 	both(r, "r/a:3")
 	_, err := r.controller.Reconcile(t.Context(), key)
-	require.ErrorIs(t, err, r.fails, "who mends another webhook looks for errors")
+	require.ErrorIs(t, err, r.fails, "who fixes another webhook looks for errors")
 }
 
 // The watch may bring an older state after a write, or what was written much later.

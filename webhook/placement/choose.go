@@ -39,7 +39,7 @@ type Choice struct {
 	Several []*Pool
 	// Problem says why there is no pool, or what was asked for and not followed; empty when all is well.
 	Problem string
-	// Barred tells that there is no pool because the pod's namespace may not use it, Unknown that nobody knows whether it may.
+	// Barred tells that there is no pool because the pod's namespace may not use it, Unknown that no one knows whether it may.
 	Barred, Unknown bool
 	// ByTemplate tells that the Problem is the pod's template, not its pool label.
 	ByTemplate bool

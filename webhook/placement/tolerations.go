@@ -49,7 +49,7 @@ func tolerationsFor(taints []corev1.Taint, isAccelerator func(key string) bool) 
 	return distinct, tolerations
 }
 
-// Untolerated are the pool's taints that the tolerations do not cover for ever, with the toleration that would.
+// Untolerated are the pool's taints that the tolerations do not cover permanently, with the toleration that would.
 func (p *Pool) Untolerated(tolerations []corev1.Toleration) ([]corev1.Taint, []corev1.Toleration) {
 	var taints []corev1.Taint
 	var missing []corev1.Toleration
@@ -81,7 +81,7 @@ func Tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
 	return t.ToleratesTaint(logr.Discard(), taint, false)
 }
 
-// Tolerate appends one toleration per taint of the pool that is not yet tolerated for ever; what is there stays as it
+// Tolerate appends one toleration per taint of the pool that is not yet tolerated permanently; what is there stays as it
 // is. Nothing happens to a pod in conflict with the pool. pointer is the JSON pointer of spec.
 func (p *Pool) Tolerate(spec *corev1.PodSpec, pointer string, patch *Patch) {
 	_, missing := p.Untolerated(spec.Tolerations)

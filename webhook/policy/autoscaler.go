@@ -34,7 +34,7 @@ type scaleTarget struct {
 }
 
 // findAutoscalers are the CPAs that concern placeholders, in the order of their keys. Clusters run others, such as the
-// one of their DNS: those are nobody's business here.
+// one of their DNS: those are no one's business here.
 func (a *Audit) findAutoscalers() []*autoscaler {
 	placeholders := map[string]*Object{}
 	for _, o := range a.placeholders {

@@ -9,7 +9,7 @@ import (
 
 // Applies to: Cluster Proportional Autoscalers (CPA) of placeholders.
 // Requires: priority class system-cluster-critical (or system-node-critical).
-// Why: where CPA is evicted, or waits for a node, nobody scales the warm pool.
+// Why: where CPA is evicted, or waits for a node, no one scales the warm pool.
 var cpaPriority = &Rule{
 	ID:        "cpa-priority",
 	Summary:   "CPA has priority class system-cluster-critical: without it the warm pool stays as large as it happens to be.",
@@ -27,8 +27,8 @@ func checkCPAPriority(s *autoscaler) []Finding {
 	case slices.Contains([]string{"system-cluster-critical", "system-node-critical"}, class):
 		return nil
 	case class == "":
-		return []Finding{required(path, "CPA may be evicted for any other pod, and then nobody scales the placeholders")}
+		return []Finding{required(path, "CPA may be evicted for any other pod, and then no one scales the placeholders")}
 	default:
-		return []Finding{invalid(path, class, fmt.Sprintf("CPA may be evicted for pods above class %s, and then nobody scales the placeholders", class))}
+		return []Finding{invalid(path, class, fmt.Sprintf("CPA may be evicted for pods above class %s, and then no one scales the placeholders", class))}
 	}
 }

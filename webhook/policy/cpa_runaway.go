@@ -40,7 +40,7 @@ func checkCPARunaway(a *Audit, s *autoscaler) []Finding {
 	case s.params.autoscalerParams == nil || err != nil || s.pool == nil:
 		return nil // cpa-config, cpa-target or placeholder-pool speak
 	case s.pool.Static || s.pool.Config.Autoscaler == config.NoAutoscaler:
-		return nil // nobody starts nodes for placeholders
+		return nil // no one starts nodes for placeholders
 	case len(selectedValues(selector, s.pool)) == 0:
 		return nil // it does not count them; cpa-scope speaks
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Applies to: taints on the nodes of pools, other than those of health and life cycle.
-// Requires: a NodePool declares the taint, nodeTaints lists it, or a placeholder of the pool tolerates it for ever.
+// Requires: a NodePool declares the taint, nodeTaints lists it, or a placeholder of the pool tolerates it permanently.
 // Why: warmpool makes pods tolerate what it knows of. With any other taint no placeholder and no Workspace gets onto the
 // node, which is paid for all the same.
 var nodeTaints = &Rule{
@@ -68,7 +68,7 @@ func strangeTaints(a *Audit, pool *placement.Pool) []Finding {
 	var findings []Finding
 	for _, t := range found {
 		text := t.taint.ToString()
-		message := fmt.Sprintf("%d of %d nodes of pool %s have this taint, which no NodePool declares, nodeTaints does not list and no placeholder tolerates for ever: %s",
+		message := fmt.Sprintf("%d of %d nodes of pool %s have this taint, which no NodePool declares, nodeTaints does not list and no placeholder tolerates permanently: %s",
 			len(t.nodes), len(nodes), pool.Config.Name, some(t.nodes))
 		f := invalid(t.path, text, message).
 			withFix(fmt.Sprintf("Add %q to nodeTaints of pool %s, or remove the taint from the nodes.", text, pool.Config.Name))

@@ -18,7 +18,7 @@ import (
 // paid for, and of no use.
 var nodePoolExpiry = &Rule{
 	ID:        "nodepool-expiry",
-	Summary:   "Nodes that expire have a terminationGracePeriod: with a do-not-disrupt placeholder on it an expired node would hang half-drained for ever.",
+	Summary:   "Nodes that expire have a terminationGracePeriod: with a do-not-disrupt placeholder on it an expired node would hang half-drained permanently.",
 	Fix:       "Set spec.template.spec.terminationGracePeriod (such as 24h), or expireAfter: Never.",
 	Subject:   NodePool,
 	Action:    config.Audit,
@@ -41,7 +41,7 @@ func checkNodePoolExpiry(a *Audit) []Finding {
 			return nil
 		}
 		after := cmp.Or(np.ExpireAfter, "720h, Karpenter's default")
-		message := fmt.Sprintf("nodes expire (expireAfter: %s); placeholder %s/%s is do-not-disrupt, so an expired node is cordoned but never drained, and stays for ever", after, held[i].Namespace, held[i].Name)
+		message := fmt.Sprintf("nodes expire (expireAfter: %s); placeholder %s/%s is do-not-disrupt, so an expired node is cordoned but never drained, and stays permanently", after, held[i].Namespace, held[i].Name)
 		return []Finding{required(field.NewPath("spec", "template", "spec", "terminationGracePeriod"), message)}
 	})
 }

@@ -58,7 +58,7 @@ func (a *Audit) poolOfNodePool(old *cluster.Obsolete) string {
 	return ""
 }
 
-// missingNodePools are those that the configuration names and nobody has, or nobody can read.
+// missingNodePools are those that the configuration names and no one has, or no one can read.
 func missingNodePools(a *Audit) []Finding {
 	var findings []Finding
 	for _, pool := range a.pools.All() {

@@ -157,16 +157,16 @@ func (a *Audit) judgeBudget(b *budget) []Finding {
 		holds = holds || b.covers(o, "")
 		switch {
 		case b.covers(o, prepull.WarmTrue):
-			findings = append(findings, invalid(path, text, "selects warm pods of Deployment "+o.Name+" too: preemption spares them and takes one that is still pulling, and a drain of their nodes can wait for ever"))
+			findings = append(findings, invalid(path, text, "selects warm pods of Deployment "+o.Name+" too: preemption spares them and takes one that is still pulling, and a drain of their nodes can wait permanently"))
 		case b.covers(o, prepull.WarmFailed):
-			findings = append(findings, invalid(path, text, "selects pods of Deployment "+o.Name+" whose pull has failed: a drain of their nodes can wait for ever"))
+			findings = append(findings, invalid(path, text, "selects pods of Deployment "+o.Name+" whose pull has failed: a drain of their nodes can wait permanently"))
 		}
 	}
 	for _, d := range a.facts.Deployments.All() {
 		pod := d.Spec.Template.Labels
 		other := d.Namespace == b.Namespace && len(pod) > 0 && !slices.ContainsFunc(a.placeholders, func(o *Object) bool { return o.Namespace == d.Namespace && o.Name == d.Name })
 		if other && b.selector.Matches(labels.Set(pod)) {
-			findings = append(findings, invalid(path, text, "selects pods of Deployment "+d.Name+" too, which is no placeholder: a drain of their nodes can wait for ever").
+			findings = append(findings, invalid(path, text, "selects pods of Deployment "+d.Name+" too, which is no placeholder: a drain of their nodes can wait permanently").
 				withFix("Add the labels of the placeholder's pod template to the budget's selector."))
 		}
 	}

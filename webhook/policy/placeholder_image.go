@@ -170,7 +170,7 @@ func unknownImage(o *Object, s prepull.Source) Finding {
 			withFix("List fewer allowedImages, in the order of their use, or give the template a pool of its own.")
 	}
 	return invalid(path, s.Template.String(), s.Problem).withKey(s.Problem).atMostWarn().
-		withFix("Mend the WorkspaceTemplate or the configuration; until then the placeholder keeps the last image.")
+		withFix("Correct the WorkspaceTemplate or the configuration; until then the placeholder keeps the last image.")
 }
 
 func wrongImage(o *Object, c prepull.Change) Finding {

@@ -18,7 +18,7 @@ import (
 // Requires: pods that the API server takes: with what the namespace's LimitRanges make of them, within these and within the
 // ResourceQuotas, and as their RuntimeClass wants them; in audits, no ReplicaFailure of the Deployment. Pod Security is
 // judged by placeholder-namespace, the PriorityClass by placeholder-priority.
-// Why: the API server checks the Deployment alone. Each of its pods is refused later, where nobody looks.
+// Why: the API server checks the Deployment alone. Each of its pods is refused later, where no one looks.
 var placeholderPods = &Rule{
 	ID:       "placeholder-pods",
 	Summary:  "The API server accepts its pods: they keep to the namespace's LimitRanges and ResourceQuotas and to their RuntimeClass; in audits, none was refused.",

@@ -93,7 +93,7 @@ func replicasOf(d *appsv1.Deployment) int32 {
 	return *d.Spec.Replicas
 }
 
-// manifestReplicas are the replicas that a manifest sets; nil: none, or nobody can tell. What has no uid comes from a
+// manifestReplicas are the replicas that a manifest sets; nil: none, or no one can tell. What has no uid comes from a
 // file, of what an API server has, kubectl apply keeps what the file said.
 func manifestReplicas(d *appsv1.Deployment) *int32 {
 	if d.UID == "" {

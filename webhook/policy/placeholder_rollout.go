@@ -26,7 +26,7 @@ var placeholderRollout = &Rule{
 	mutate:   fillRollout,
 }
 
-// apiDefault is maxSurge and maxUnavailable where nobody set them.
+// apiDefault is maxSurge and maxUnavailable where no one set them.
 var apiDefault = intstr.FromString("25%")
 
 func rollout(d *appsv1.Deployment) (surge, unavailable intstr.IntOrString, recreate bool) {

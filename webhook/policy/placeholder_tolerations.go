@@ -14,7 +14,7 @@ import (
 // Why: one taint that is not tolerated and the placeholder stays Pending: no node is warm, and nothing says so.
 var placeholderTolerations = &Rule{
 	ID:       "placeholder-tolerations",
-	Summary:  "Every NoSchedule and NoExecute taint of the pool is tolerated for ever.",
+	Summary:  "Every NoSchedule and NoExecute taint of the pool is tolerated permanently.",
 	Fix:      "Add the toleration to the pod template.",
 	Subject:  PlaceholderDeployment,
 	Fills:    "tolerations",

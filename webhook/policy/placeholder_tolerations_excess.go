@@ -12,7 +12,7 @@ import (
 
 // Applies to: placeholder Deployments.
 // Requires: no toleration for taints that no node of the pool has, and none for all taints at once. Where neither a node of
-// the pool nor its NodePool is known, nobody can tell.
+// the pool nor its NodePool is known, no one can tell.
 // Why: such a placeholder can hold sick or foreign nodes, and one that tolerates karpenter.sh/disrupted is not drained.
 var placeholderTolerationsExcess = &Rule{
 	ID:       "placeholder-tolerations-excess",

@@ -94,7 +94,7 @@ func claimName(o *Object, v *corev1.Volume) string {
 	}
 }
 
-// volumeZones are the zones that a volume can be attached in, sorted; none: anywhere, or nobody can tell.
+// volumeZones are the zones that a volume can be attached in, sorted; none: anywhere, or no one can tell.
 func volumeZones(v *corev1.PersistentVolume) []string {
 	if v == nil || v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return nil

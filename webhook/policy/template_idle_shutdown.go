@@ -9,7 +9,7 @@ import (
 
 // Applies to: WorkspaceTemplates that pools list.
 // Requires: idle shutdown, switched on.
-// Why: a Workspace that nobody uses holds a node that could be warm for somebody else, until somebody stops it.
+// Why: a Workspace that no one uses holds a node that could be warm for somebody else, until somebody stops it.
 var templateIdleShutdown = &Rule{
 	ID:        "template-idle-shutdown",
 	Summary:   "Idle shutdown is on: an idle Workspace holds a node that could be warm for somebody else.",

@@ -28,7 +28,7 @@ func TestCheckUpdateDeniesWhatIsNewOrWorse(t *testing.T) {
 		{"the same", 60, 60, config.Warn},
 		{"worse", 60, 61, config.Deny},
 		{"less", 60, 59, config.Warn},
-		{"mended", 60, 0, ""},
+		{"fixed", 60, 0, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // Applies to: the Deployment that runs warmpool serve.
 // Requires: node selection, or a taint that it does not tolerate, that keeps its pods off the nodes of every pool.
 // Why: there a pod of warmpool holds a node that Karpenter would remove and takes room that Workspaces are promised; and
-// warmpool goes down with nodes whose placeholders nobody can then change.
+// warmpool goes down with nodes whose placeholders no one can then change.
 var webhookNodes = &Rule{
 	ID:        "webhook-nodes",
 	Summary:   "warmpool's own pods cannot start on the nodes of a pool.",

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// nearExpiry is how long before its end a certificate that nobody has renewed is reported: every way of making ours
+// nearExpiry is how long before its end a certificate that no one has renewed is reported: every way of making ours
 // renews them weeks earlier.
 const nearExpiry = 7 * 24 * time.Hour
 
@@ -42,7 +42,7 @@ func caBundleOf(w *webhook, now time.Time) (f Finding, found bool) {
 	case now.After(last.NotAfter):
 		return invalid(path, field.OmitValueType{}, fmt.Sprintf("webhook %s: expired at %s: every call fails", w.name, stamp(last.NotAfter))).withFix(fix), true
 	case last.NotAfter.Sub(now) < nearExpiry:
-		return invalid(path, field.OmitValueType{}, fmt.Sprintf("webhook %s: expires at %s, it is %s now, and nobody has renewed it", w.name, stamp(last.NotAfter), stamp(now))).withFix(fix), true
+		return invalid(path, field.OmitValueType{}, fmt.Sprintf("webhook %s: expires at %s, it is %s now, and no one has renewed it", w.name, stamp(last.NotAfter), stamp(now))).withFix(fix), true
 	default:
 		return Finding{}, false
 	}

@@ -64,7 +64,7 @@ func checkWebhookTargets(a *Audit) []Finding {
 	return findings
 }
 
-// serviceFaults finds that nobody can answer a webhook; one with a URL has no Service.
+// serviceFaults finds that no one can answer a webhook; one with a URL has no Service.
 func (a *Audit) serviceFaults(service *admissionv1.ServiceReference, webhook int) []Finding {
 	if service == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 // Why: else the pod stays Pending permanently, whatever the pool does.
 var workspaceSize = &Rule{
 	ID:       "workspace-size",
-	Summary:  "The effective request is at most allocatable − DaemonSets on some node type of its pool; else it stays Pending for ever.",
+	Summary:  "The effective request is at most allocatable − DaemonSets on some node type of its pool; else it stays Pending permanently.",
 	Fix:      "Ask for less, or add a larger instance type to the pool's NodePools.",
 	Subject:  WorkspacePod,
 	Action:   config.Warn,

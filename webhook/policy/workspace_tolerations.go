@@ -7,7 +7,7 @@ import "warmpool.sh/webhook/config"
 // Why: one taint that is not tolerated keeps the pod off every warm node.
 var workspaceTolerations = &Rule{
 	ID:       "workspace-tolerations",
-	Summary:  "Every NoSchedule and NoExecute taint of the pool is tolerated for ever.",
+	Summary:  "Every NoSchedule and NoExecute taint of the pool is tolerated permanently.",
 	Fix:      "Let the webhook place the pod: delete it, and its controller makes a new one.",
 	Subject:  WorkspacePod,
 	Fills:    "tolerations",

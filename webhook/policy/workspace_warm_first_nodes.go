@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// emptyBesideWarm finds the nodes that no preference keeps a Workspace from: it has to preempt nobody there, and the
+// emptyBesideWarm finds the nodes that no preference keeps a Workspace from: it has to preempt no one there, and the
 // scheduler preempts only where a pod fits on no node.
 func emptyBesideWarm(a *Audit) []Finding {
 	if !a.facts.Pods.Known() {

@@ -18,7 +18,7 @@ const (
 )
 
 // Endless is the part of a container's command that does not end, such as "sleep infinity". It is empty where the command
-// ends, where the image's entry point decides, and where nobody can tell without running it.
+// ends, where the image's entry point decides, and where no one can tell without running it.
 func Endless(c *corev1.Container) string {
 	if len(c.Command) == 0 {
 		return ""

@@ -78,7 +78,7 @@ func (s *script) command(cmd syntax.Command) (what string, over bool) {
 	return "", has(cmd, mayLeave)
 }
 
-// binary follows a && b where a does not fail. Of a pipe the last command decides: the others end when nobody reads.
+// binary follows a && b where a does not fail. Of a pipe the last command decides: the others end when no one reads.
 func (s *script) binary(c *syntax.BinaryCmd) (what string, over bool) {
 	if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
 		what, _ = (&script{shells: s.shells}).statement(c.Y)
@@ -129,7 +129,7 @@ func nameOf(c *syntax.CallExpr) string {
 	return name
 }
 
-// mayLeave tells of a call that ends the script or may, or that runs what nobody knows.
+// mayLeave tells of a call that ends the script or may, or that runs what no one knows.
 func mayLeave(node syntax.Node) bool {
 	c, ok := node.(*syntax.CallExpr)
 	return ok && len(c.Args) > 0 && slices.Contains([]string{"", "exit", "return", "exec", "kill", "eval", "source", "."}, nameOf(c))

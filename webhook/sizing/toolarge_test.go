@@ -42,8 +42,8 @@ func TestDaemonSetLargerThanTheNode(t *testing.T) {
 	}{
 		"Karpenter's":      {config.Pool{NodePools: []string{"spaces"}, Autoscaler: config.Karpenter}, named + "; but Karpenter counts it, and starts no such node"},
 		"another's":        {config.Pool{NodePools: []string{"spaces"}, Autoscaler: config.ClusterAutoscaler}, named},
-		"nobody's, label":  {config.Pool{NodeLabel: &config.NodeLabel{Key: config.NodePoolLabel, Values: []string{"spaces"}}, Autoscaler: config.NoAutoscaler}, named},
-		"nobody's, choice": {config.Pool{NodePools: []string{"spaces"}, Autoscaler: config.NoAutoscaler}, named},
+		"no one's, label":  {config.Pool{NodeLabel: &config.NodeLabel{Key: config.NodePoolLabel, Values: []string{"spaces"}}, Autoscaler: config.NoAutoscaler}, named},
+		"no one's, choice": {config.Pool{NodePools: []string{"spaces"}, Autoscaler: config.NoAutoscaler}, named},
 	} {
 		sizes := poolSizes(c.pool, facts)
 		require.Len(t, sizes.Shapes, 1, name)

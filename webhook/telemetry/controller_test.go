@@ -165,7 +165,7 @@ func TestThePlaceholderIsSeenLate(t *testing.T) {
 	})
 }
 
-// What ran before the controller led was told by an earlier leader, or nobody knows how it started. How long the first
+// What ran before the controller led was told by an earlier leader, or no one knows how it started. How long the first
 // list of pods takes does not matter.
 func TestWhatRanBeforeIsNotTold(t *testing.T) {
 	inBubble(t, func(r *rig) {

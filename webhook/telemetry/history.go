@@ -70,7 +70,7 @@ func (h *history) observe(pods cluster.Facts[corev1.Pod], now time.Time) {
 
 func (h *history) arrive(pod *corev1.Pod, now time.Time) {
 	if !h.looked {
-		now = time.Time{} // nobody knows since when
+		now = time.Time{} // no one knows since when
 	}
 	stays := h.byNode[pod.Spec.NodeName]
 	i := slices.IndexFunc(stays, func(s stay) bool { return s.pod == pod.UID })

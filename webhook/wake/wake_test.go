@@ -12,7 +12,7 @@ func TestChangesComeTogether(t *testing.T) {
 	signal := wake.New()
 	assert.Empty(t, signal)
 	for range 3 {
-		signal.Changed() // would block for ever if it waited
+		signal.Changed() // would block permanently if it waited
 	}
 	<-signal
 	assert.Empty(t, signal)

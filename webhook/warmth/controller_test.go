@@ -183,7 +183,7 @@ func TestANewLeaderGoesOn(t *testing.T) {
 	assert.Equal(t, warmLabels(), next.labels(1))
 }
 
-// What was written is not written again because the watch has not brought it yet; nor is it waited for for ever.
+// What was written is not written again because the watch has not brought it yet; nor is it waited for permanently.
 func TestTheWatchIsLate(t *testing.T) {
 	r := newRig(t, pulls(ended(0, "Completed")))
 	r.late = true

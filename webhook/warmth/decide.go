@@ -82,7 +82,7 @@ func keepsFailing(status *corev1.ContainerStatus, before bool) bool {
 		case "ImagePullBackOff", "CrashLoopBackOff":
 			return true
 		case "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError":
-			return true // another try alone mends none of these
+			return true // another try alone fixes none of these
 		case "ErrImagePull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
 			return before
 		}

@@ -208,7 +208,7 @@ func FuzzDecide(f *testing.F) {
 			assert.False(t, at == warm && image != "" && wanted[prepull.ImageLabel(image)] == "", "a warm pod has all its images")
 		}
 		for key := range wanted {
-			assert.True(t, key == prepull.WarmLabel || pulled[key], "a label for an image that nobody pulls: %s", key)
+			assert.True(t, key == prepull.WarmLabel || pulled[key], "a label for an image that no one pulls: %s", key)
 		}
 		for key, value := range difference(pod.Labels, wanted) {
 			if pod.Labels == nil {

@@ -23,7 +23,7 @@ import (
 	"warmpool.sh/webhook/policy"
 )
 
-// Constant is a handler that decodes the review and allows with this JSON patch; with none it changes nothing. Nobody who
+// Constant is a handler that decodes the review and allows with this JSON patch; with none it changes nothing. No one who
 // decodes the review can do less.
 func Constant(patch []byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ func TestDocumentIsWhatWasMeasured(t *testing.T) {
 	assert.Equal(t, string(want), string(got), "run: go run ./test/bench/report -render")
 }
 
-// A part that nobody tells of would be measured in vain.
+// A part that no one tells of would be measured in vain.
 func TestEachPartHasItsSection(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(docs, jsonFile))
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 // Name is the ConfigMap's.
 const Name = "warmpool-last-seen"
 
-// What is kept is bounded: a ConfigMap holds 1 MiB, and nobody needs to know every type that a pool ever had.
+// What is kept is bounded: a ConfigMap holds 1 MiB, and no one needs to know every type that a pool ever had.
 const (
 	maxTypes = 20
 	maxBytes = 256 << 10

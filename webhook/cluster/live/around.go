@@ -32,7 +32,7 @@ type Scope struct {
 	IsPlaceholder func(*appsv1.Deployment) bool
 	// Webhooks is the name of warmpool's own webhook configurations of placeholders, PodsWebhook that of its webhook of pods.
 	Webhooks, PodsWebhook string
-	// WithoutRBAC says why nobody asks for Roles and their bindings; empty: they are read.
+	// WithoutRBAC says why no one asks for Roles and their bindings; empty: they are read.
 	WithoutRBAC string
 }
 
@@ -58,7 +58,7 @@ func (r *Reading) Around(ctx context.Context, facts *cluster.Snapshot, scope Sco
 		WorkloadPriorityClasses: listCustom(ctx, r, cluster.WorkloadPriorityClassGroupKind,
 			cluster.Known[cluster.WorkloadPriorityClass](nil), cluster.WorkloadPriorityClassFrom),
 
-		// Nobody asks for them where there is no claim.
+		// No one asks for them where there is no claim.
 		Volumes: cluster.Known[corev1.PersistentVolume](nil), Claims: cluster.Known[corev1.PersistentVolumeClaim](nil),
 	}
 	r.targets(ctx, &around)
@@ -158,7 +158,7 @@ type scaler struct {
 	configMap client.ObjectKey
 }
 
-// scalersOf are the Deployments that run a CPA which concerns placeholders. Others' CPAs are nobody's business here.
+// scalersOf are the Deployments that run a CPA which concerns placeholders. Others' CPAs are no one's business here.
 func scalersOf(deployments cluster.Facts[appsv1.Deployment], scope Scope) []scaler {
 	placeholders := map[string]bool{} // by name: one that looks in the wrong namespace is a fault to report
 	for _, d := range deployments.All() {

@@ -43,7 +43,7 @@ func CacheOptions(namespace, placeholders string, candidate func(*appsv1.Deploym
 	}
 }
 
-// strip drops what nobody reads of any object. What is no object, such as the tombstone of a missed deletion, passes.
+// strip drops what no one reads of any object. What is no object, such as the tombstone of a missed deletion, passes.
 func strip(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok && len(o.GetManagedFields()) > 0 {
 		o.SetManagedFields(nil)

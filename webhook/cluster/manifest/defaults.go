@@ -30,7 +30,7 @@ func systemPriorityClasses() map[string]*schedulingv1.PriorityClass {
 	return classes
 }
 
-// node has all its capacity to offer where nobody says what it reserves. Its images are left out: they are most of its
+// node has all its capacity to offer where no one says what it reserves. Its images are left out: they are most of its
 // text, and nothing goes by them.
 func node(o Object) (*corev1.Node, error) {
 	if status, ok := o.Object["status"].(map[string]any); ok {

@@ -53,7 +53,7 @@ func TestNamespacesAreThoseOfAnAPIServer(t *testing.T) {
 	assert.Empty(t, namespaces["EC2NodeClass"])
 	assert.Empty(t, namespaces["Fleet"])
 	assert.Equal(t, "team", namespaces["Ship"])
-	assert.Equal(t, "z", namespaces["Crew"], "nobody says what it is")
+	assert.Equal(t, "z", namespaces["Crew"], "no one says what it is")
 	assert.Empty(t, reading.Notes, "the namespace was given")
 }
 

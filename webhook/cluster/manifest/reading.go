@@ -163,7 +163,7 @@ func (c *contents) leaveOutPatches() {
 	})
 }
 
-// findTwice marks objects that are defined before. Strict leaves them out and reports them: which is meant, nobody knows.
+// findTwice marks objects that are defined before. Strict leaves them out and reports them: which is meant, no one knows.
 func (c *contents) findTwice(strict bool) {
 	type identity struct {
 		kind            schema.GroupKind

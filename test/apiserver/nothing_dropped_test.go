@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -128,7 +129,8 @@ func TestNothingIsDropped(t *testing.T) {
 		class := d.Spec.Template.Spec.PriorityClassName
 		d.Spec.Template.Spec = fromYAML[corev1.PodSpec](t, richSpec)
 		d.Spec.Template.Spec.PriorityClassName = class
-		d.Spec.Template.Spec.ActiveDeadlineSeconds = nil // not for pods of a Deployment
+		d.Spec.Template.Spec.Volumes = slices.DeleteFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil }) // is denied
+		d.Spec.Template.Spec.ActiveDeadlineSeconds = nil                                                                                        // not for pods of a Deployment
 		o := u.create(t, u.namespace(t), d)
 		want, ok := o.want.(*appsv1.Deployment)
 		require.True(t, ok)
@@ -136,6 +138,6 @@ func TestNothingIsDropped(t *testing.T) {
 		want.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &required
 		want.Spec.Template.Spec.Tolerations = append(want.Spec.Template.Spec.Tolerations, tolerations(t, gpuExists+`, {key: dedicated, operator: Equal, value: notebooks, effect: NoSchedule}`)...)
 		o.same(t)
-		warned(t, o.warnings, "placeholder-tolerations-excess: …example.com/mine", "placeholder-grace-period: …45")
+		warned(t, o.warnings, "placeholder-tolerations-excess: …example.com/mine", "placeholder-grace-period: …45", "placeholder-privileges: …share")
 	})
 }

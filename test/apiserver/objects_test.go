@@ -83,6 +83,7 @@ spec:
     spec:
       priorityClassName: overprovisioning-placeholder
       terminationGracePeriodSeconds: 0
+      securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}
       affinity:
         podAntiAffinity:
           requiredDuringSchedulingIgnoredDuringExecution:
@@ -91,9 +92,11 @@ spec:
       - name: pull-workspace-image
         image: public.ecr.aws/sagemaker/sagemaker-distribution:3.2.0-gpu
         command: [sh, -c, "true"]
+        securityContext: &restricted {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
       containers:
       - name: pause
         image: registry.k8s.io/pause:3.10.1
+        securityContext: *restricted
         resources: {limits: {cpu: "2", memory: 8Gi}}
 `)
 	maps.Copy(d.Spec.Template.Spec.Containers[0].Resources.Limits, list(devices...))

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	psaapi "k8s.io/pod-security-admission/api"
 	psapolicy "k8s.io/pod-security-admission/policy"
 
 	"warmpool.sh/webhook/config"
@@ -71,12 +72,14 @@ func mustPodSecurity() psapolicy.Evaluator {
 }
 
 func checkPodSecurity(o *Object, ns *corev1.Namespace) []Finding {
-	level := enforced(ns)
-	results := psapolicy.AggregateCheckResults(podSecurity.EvaluatePod(level, o.Meta, o.Spec))
+	privileged := psaapi.LevelVersion{Level: psaapi.LevelPrivileged, Version: psaapi.LatestVersion()}
+	// Errors are about the labels' syntax: the library then falls back as the API server does.
+	levels, _ := psaapi.PolicyToEvaluate(ns.Labels, psaapi.Policy{Enforce: privileged, Audit: privileged, Warn: privileged})
+	results := psapolicy.AggregateCheckResults(podSecurity.EvaluatePod(levels.Enforce, o.Meta, o.Spec))
 	if results.Allowed {
 		return nil
 	}
 	return []Finding{invalid(field.NewPath("metadata", "namespace"), o.Namespace,
-		fmt.Sprintf("its Pod Security level %s refuses the pods: %s", level.String(), results.ForbiddenDetail())).
+		fmt.Sprintf("its Pod Security level %s refuses the pods: %s", levels.Enforce.String(), results.ForbiddenDetail())).
 		withKey("pod security").withFix("Change the pod template to what the level asks for, in init containers too.")}
 }

@@ -106,11 +106,3 @@ func detailOf(result psapolicy.CheckResult) string {
 	all := psapolicy.AggregateCheckResults([]psapolicy.CheckResult{result})
 	return all.ForbiddenDetail()
 }
-
-// enforced is the level that the API server holds the namespace's pods to.
-func enforced(ns *corev1.Namespace) psaapi.LevelVersion {
-	privileged := psaapi.LevelVersion{Level: psaapi.LevelPrivileged, Version: psaapi.LatestVersion()}
-	// Errors are about the labels' syntax: the library then falls back as the API server does.
-	levels, _ := psaapi.PolicyToEvaluate(ns.Labels, psaapi.Policy{Enforce: privileged, Audit: privileged, Warn: privileged})
-	return levels.Enforce
-}

@@ -31,11 +31,9 @@ type Source struct {
 // with prePull Allowed, its allowed images, up to MaxImages. The templates must be known.
 func Sources(pool *config.Pool, workspaces *config.Workspaces, templates cluster.Facts[cluster.WorkspaceTemplate]) []Source {
 	var sources []Source
-	images := map[string]bool{} // of the defaults first
-	for _, ref := range pool.Templates {
-		if template := templates.Get(ref.String()); template != nil {
-			images[Resolve(template.DefaultImage, workspaces).Image] = true
-		}
+	var images map[string]bool // that count against MaxImages: the defaults first
+	if pool.PrePull == config.PrePullAllowed {
+		images = defaults(pool, workspaces, templates)
 	}
 	for _, ref := range pool.Templates {
 		key := ref.String()
@@ -54,6 +52,16 @@ func Sources(pool *config.Pool, workspaces *config.Workspaces, templates cluster
 		}
 	}
 	return sources
+}
+
+func defaults(pool *config.Pool, workspaces *config.Workspaces, templates cluster.Facts[cluster.WorkspaceTemplate]) map[string]bool {
+	images := map[string]bool{}
+	for _, ref := range pool.Templates {
+		if template := templates.Get(ref.String()); template != nil {
+			images[Resolve(template.DefaultImage, workspaces).Image] = true
+		}
+	}
+	return images
 }
 
 // allowed are the sources of a template's allowed images. Those that are no image count too: a template may list many.

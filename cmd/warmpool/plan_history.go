@@ -65,8 +65,8 @@ func (h *history) readAll(files []string, in io.Reader, next func(string)) error
 	return nil
 }
 
-// parser makes a start of a line; a header makes none.
-type parser func(line string) (pool string, start *capacity.Start, err error)
+// parser makes a start of a line.
+type parser func(line string) (pool string, start capacity.Start, err error)
 
 func (h *history) read(name string, in io.Reader, next func(string)) error {
 	lines := bufio.NewScanner(in)
@@ -94,7 +94,7 @@ func (h *history) read(name string, in io.Reader, next func(string)) error {
 		}
 		pool, start, err := parse(line)
 		if err == nil {
-			err = h.add(pool, *start)
+			err = h.add(pool, start)
 		}
 		if err := h.judge(err, name, number); err != nil {
 			return err
@@ -147,9 +147,9 @@ func (h *history) parserFor(line string) (parse parser, header bool, err error) 
 		return h.parseJSON, false, nil
 	}
 	if _, err := strconv.ParseFloat(line, 64); err == nil {
-		return func(line string) (string, *capacity.Start, error) {
+		return func(line string) (string, capacity.Start, error) {
 			at, err := h.seconds(line)
-			return defaultPool, &capacity.Start{At: at}, err
+			return defaultPool, capacity.Start{At: at}, err
 		}, false, nil
 	}
 	names, err := csv.NewReader(strings.NewReader(line)).Read()
@@ -158,26 +158,27 @@ func (h *history) parserFor(line string) (parse parser, header bool, err error) 
 	}
 	columns := map[string]int{"time": -1, "pool": -1, "minutes": -1}
 	for i, name := range names {
-		if at, wanted := columns[strings.ToLower(strings.TrimSpace(name))]; wanted && at < 0 {
-			columns[strings.ToLower(strings.TrimSpace(name))] = i
+		name = strings.ToLower(strings.TrimSpace(name))
+		if at, wanted := columns[name]; wanted && at < 0 {
+			columns[name] = i
 		}
 	}
 	if columns["time"] < 0 {
 		return nil, false, fmt.Errorf("a CSV header with the column time, a JSON object or a number was expected, not %.60q", line)
 	}
-	return func(line string) (string, *capacity.Start, error) { return h.parseCSV(columns, len(names), line) }, true, nil
+	return func(line string) (string, capacity.Start, error) { return h.parseCSV(columns, len(names), line) }, true, nil
 }
 
 // defaultPool is the pool of starts that name none.
 const defaultPool = "default"
 
-func (h *history) parseCSV(columns map[string]int, count int, line string) (string, *capacity.Start, error) {
+func (h *history) parseCSV(columns map[string]int, count int, line string) (string, capacity.Start, error) {
 	cells, err := csv.NewReader(strings.NewReader(line)).Read()
 	if err != nil {
-		return "", nil, err
+		return "", capacity.Start{}, err
 	}
 	if len(cells) != count {
-		return "", nil, fmt.Errorf("%d fields, and the header has %d", len(cells), count)
+		return "", capacity.Start{}, fmt.Errorf("%d fields, and the header has %d", len(cells), count)
 	}
 	cell := func(name string) string {
 		if columns[name] < 0 {
@@ -188,7 +189,7 @@ func (h *history) parseCSV(columns map[string]int, count int, line string) (stri
 	return h.start(cell("time"), cell("pool"), cell("minutes"))
 }
 
-func (h *history) parseJSON(line string) (string, *capacity.Start, error) {
+func (h *history) parseJSON(line string) (string, capacity.Start, error) {
 	var row struct {
 		Time    any          `json:"time"`
 		Pool    string       `json:"pool"`
@@ -197,10 +198,10 @@ func (h *history) parseJSON(line string) (string, *capacity.Start, error) {
 	decoder := json.NewDecoder(strings.NewReader(line))
 	decoder.UseNumber()
 	if err := decoder.Decode(&row); err != nil {
-		return "", nil, fmt.Errorf("no JSON object with time, pool and minutes: %w", err)
+		return "", capacity.Start{}, fmt.Errorf("no JSON object with time, pool and minutes: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return "", nil, errors.New("one JSON object a line is expected, and something follows it")
+		return "", capacity.Start{}, errors.New("one JSON object a line is expected, and something follows it")
 	}
 	at, minutes := "", ""
 	switch value := row.Time.(type) {
@@ -215,21 +216,21 @@ func (h *history) parseJSON(line string) (string, *capacity.Start, error) {
 	return h.start(at, row.Pool, minutes)
 }
 
-func (h *history) start(at, pool, minutes string) (string, *capacity.Start, error) {
+func (h *history) start(at, pool, minutes string) (string, capacity.Start, error) {
 	if pool == "" {
 		pool = defaultPool
 	}
-	start := &capacity.Start{}
+	var start capacity.Start
 	var err error
 	if start.At, err = h.time(at); err != nil {
-		return "", nil, err
+		return "", capacity.Start{}, err
 	}
 	if minutes == "" {
 		return pool, start, nil
 	}
 	stays, err := strconv.ParseFloat(minutes, 64)
 	if err != nil || !(stays >= 0 && stays <= mostMinutes) {
-		return "", nil, fmt.Errorf("minutes: %.40q is no number from 0 to %d", minutes, mostMinutes)
+		return "", capacity.Start{}, fmt.Errorf("minutes: %.40q is no number from 0 to %d", minutes, mostMinutes)
 	}
 	start.Stays = max(time.Duration(stays*float64(time.Minute)), time.Nanosecond) // 0 would be for good
 	return pool, start, nil

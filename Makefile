@@ -19,7 +19,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 # Where vulncheck looks; another server or a file:// folder where that cannot be reached.
 VULNDB ?= https://vuln.go.dev
 
-TOOL := $(GO) tool -modfile=test/tools/go.mod
+TOOL := $(GO) tool -modfile=test/harness/tools/go.mod
 LDFLAGS := -X warmpool.sh/webhook/version.number=$(VERSION)
 
 .PHONY: help build run test e2e reliability proof lint bench fuzz docs image push digests deploy undeploy sbom vulncheck clean
@@ -31,16 +31,16 @@ build: ## Build bin/warmpool
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/warmpool ./cmd/warmpool
 
 run: ## Try warmpool on a real API server; ONCE=1 ends after the tour, FULL=1 runs pods too
-	$(GO) build -o bin/tour ./test/tour
+	$(GO) build -o bin/tour ./test/integration/tour
 	@exec bin/tour $(if $(ONCE),-once) $(if $(FULL),-full)
 
-# Runs the go test commands in $(1) and then says which tests were skipped, and why; see test/needs. Without debugging
+# Runs the go test commands in $(1) and then says which tests were skipped, and why; see test/harness/needs. Without debugging
 # information (-w) the many large test programs link in two thirds of the time.
 define tested
-	@$(GO) run ./test/controlplane/prepare
+	@$(GO) run ./test/harness/controlplane/prepare
 	@skipped=$$(mktemp); trap 'rm -f "$$skipped"' EXIT; failed=0; export WARMPOOL_SKIPPED=$$skipped; set -x; \
 		{ $(1); } || failed=$$?; \
-		{ set +x; } 2>/dev/null; $(GO) run ./test/needs/report "$$skipped"; exit "$$failed"
+		{ set +x; } 2>/dev/null; $(GO) run ./test/harness/needs/report "$$skipped"; exit "$$failed"
 endef
 
 test: ## Run all tests, of PKGS=./... only; RACE=1 looks for data races
@@ -48,29 +48,30 @@ test: ## Run all tests, of PKGS=./... only; RACE=1 looks for data races
 
 # Longest first: go test starts packages in this order, and so the last ones end together. Days are for make proof.
 e2e: ## Run only the tests that need more than an API server: controllers, scheduler, nodes
-	$(call tested,$(e2e) ./test/controlplane ./test/scheduler ./test/tour ./test/imagesync ./test/deploy ./test/proof \
-		&& $(e2e) ./test/cel ./test/scenarios ./test/faults ./test/warmfirst ./test/warmth -long)
+	$(call tested,$(e2e) ./test/harness/controlplane ./test/e2e/scheduler ./test/integration/tour ./test/integration/imagesync \
+		./test/integration/deploy ./test/proof/realnodes \
+		&& $(e2e) ./test/integration/cel ./test/e2e/scenarios ./test/integration/faults ./test/e2e/warmfirst ./test/e2e/warmth -long)
 
 e2e = $(GO) test -count=1 -vet=off -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT)
 
 reliability: ## Create pods while one thing after another fails, and write what became of them to docs/reliability.md
-	$(GO) test -timeout $(TIMEOUT) ./test/faults -update
-	$(GO) test -timeout $(TIMEOUT) ./test/attacks -update
+	$(GO) test -timeout $(TIMEOUT) ./test/integration/faults -update
+	$(GO) test -timeout $(TIMEOUT) ./test/integration/attacks -update
 
 proof: ## Run a working day without a warm pool, with one by hand, and with warmpool, and write docs/proof.*; SOAK=30m runs days for so long
 	@mkdir -p bin
-	$(GO) test -count=1 -timeout $(TIMEOUT) ./test/proof -figures='$(CURDIR)/bin/real-nodes.json'
-	$(GO) test -count=1 -timeout $(TIMEOUT) ./test/day -update -real='$(CURDIR)/bin/real-nodes.json'
-	$(if $(SOAK),$(GO) test -count=1 -timeout 120m ./test/day -soak=$(SOAK))
+	$(GO) test -count=1 -timeout $(TIMEOUT) ./test/proof/realnodes -figures='$(CURDIR)/bin/real-nodes.json'
+	$(GO) test -count=1 -timeout $(TIMEOUT) ./test/proof/day -update -real='$(CURDIR)/bin/real-nodes.json'
+	$(if $(SOAK),$(GO) test -count=1 -timeout 120m ./test/proof/day -soak=$(SOAK))
 
 lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) mod tidy -diff
-	$(GO) -C test/tools mod tidy -diff
-	$(GO) -C test/monitoring mod tidy -diff
-	$(GO) -C test/browser mod tidy -diff
-	$(GO) -C test/kustomize mod tidy -diff
-	$(GO) -C test/kustomize mod tidy -modfile=go-kubectl-1.32.mod -diff
-	$(GO) -C test/plot mod tidy -diff
+	$(GO) -C test/harness/tools mod tidy -diff
+	$(GO) -C test/harness/monitoring mod tidy -diff
+	$(GO) -C test/harness/browser mod tidy -diff
+	$(GO) -C test/harness/kustomize mod tidy -diff
+	$(GO) -C test/harness/kustomize mod tidy -modfile=go-kubectl-1.32.mod -diff
+	$(GO) -C test/harness/plot mod tidy -diff
 	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 
 bench: ## Measure handlers, creations of pods, image sync, audits and memory, and write docs/performance.md

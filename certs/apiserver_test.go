@@ -14,8 +14,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"warmpool.sh/test/controlplane"
-	"warmpool.sh/test/needs"
+	"warmpool.sh/test/harness/controlplane"
+	"warmpool.sh/test/harness/needs"
 )
 
 // TestAPIServer runs replicas against a real API server, as a ServiceAccount that

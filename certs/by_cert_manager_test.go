@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	shipped "warmpool.sh/test/install"
+	shipped "warmpool.sh/test/harness/install"
 )
 
 // rotate makes the CA as cert-manager does when that of before is to be renewed.

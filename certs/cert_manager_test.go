@@ -24,9 +24,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"warmpool.sh/test/controlplane"
-	shipped "warmpool.sh/test/install"
-	"warmpool.sh/test/needs"
+	"warmpool.sh/test/harness/controlplane"
+	shipped "warmpool.sh/test/harness/install"
+	"warmpool.sh/test/harness/needs"
 )
 
 // certManager is a warmpool that runs as the overlay for cert-manager ships it,

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"warmpool.sh/test/controlplane"
-	shipped "warmpool.sh/test/install"
+	"warmpool.sh/test/harness/controlplane"
+	shipped "warmpool.sh/test/harness/install"
 )
 
 // repaired is how long a caBundle may be away.

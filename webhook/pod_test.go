@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"warmpool.sh/test/generate"
+	"warmpool.sh/test/harness/generate"
 	"warmpool.sh/webhook/cluster/manifest"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"

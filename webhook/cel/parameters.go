@@ -20,7 +20,7 @@ import (
 const maxBytes = 1 << 20
 
 // What a pool may have for the policy to stay below the cost at which the API server stops an expression, and leaves the pod
-// as it is. test/cel tries them with pods that are larger than any seen; at four times as many labels it was stopped.
+// as it is. test/integration/cel tries them with pods that are larger than any seen; at four times as many labels it was stopped.
 const (
 	maxPools     = 60
 	maxLabels    = 2000 // of all NodePools of the pool, at least leastLabels for each

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"warmpool.sh/test/needs"
-	"warmpool.sh/test/workday"
+	"warmpool.sh/test/harness/needs"
+	"warmpool.sh/test/harness/workday"
 	"warmpool.sh/webhook/capacity"
 	"warmpool.sh/webhook/demand"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"warmpool.sh/test/workday"
+	"warmpool.sh/test/harness/workday"
 	"warmpool.sh/webhook/capacity"
 	"warmpool.sh/webhook/demand"
 )

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	"warmpool.sh/test/generate"
+	"warmpool.sh/test/harness/generate"
 	"warmpool.sh/webhook/placement"
 )
 

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"warmpool.sh/test/generate"
+	"warmpool.sh/test/harness/generate"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
 	"warmpool.sh/webhook/prepull"

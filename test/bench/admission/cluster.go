@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/test/bench/baseline"
-	"warmpool.sh/test/controlplane"
-	"warmpool.sh/test/install"
+	"warmpool.sh/test/harness/controlplane"
+	"warmpool.sh/test/harness/install"
 	"warmpool.sh/webhook"
 	"warmpool.sh/webhook/policy"
 )

@@ -22,7 +22,7 @@ import (
 	"warmpool.sh/test/bench/baseline"
 	"warmpool.sh/test/bench/proc"
 	"warmpool.sh/test/bench/result"
-	"warmpool.sh/test/install"
+	"warmpool.sh/test/harness/install"
 	"warmpool.sh/webhook"
 )
 

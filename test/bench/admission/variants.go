@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"warmpool.sh/test/install"
+	"warmpool.sh/test/harness/install"
 	"warmpool.sh/webhook"
 	"warmpool.sh/webhook/cel"
 )

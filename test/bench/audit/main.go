@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"warmpool.sh/test/bench/result"
-	"warmpool.sh/test/install"
+	"warmpool.sh/test/harness/install"
 )
 
 func main() {

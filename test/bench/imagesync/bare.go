@@ -11,7 +11,7 @@ import (
 	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"warmpool.sh/test/storm"
+	"warmpool.sh/test/harness/storm"
 	"warmpool.sh/webhook/prepull"
 )
 

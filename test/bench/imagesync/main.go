@@ -22,9 +22,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"warmpool.sh/test/bench/result"
-	"warmpool.sh/test/controlplane"
-	"warmpool.sh/test/install"
-	"warmpool.sh/test/storm"
+	"warmpool.sh/test/harness/controlplane"
+	"warmpool.sh/test/harness/install"
+	"warmpool.sh/test/harness/storm"
 )
 
 // apart is longer than the time in which image sync takes a second change for a part of the first.

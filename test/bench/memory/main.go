@@ -22,8 +22,8 @@ import (
 
 	"warmpool.sh/test/bench/proc"
 	"warmpool.sh/test/bench/result"
-	"warmpool.sh/test/controlplane"
-	"warmpool.sh/test/install"
+	"warmpool.sh/test/harness/controlplane"
+	"warmpool.sh/test/harness/install"
 )
 
 func main() {

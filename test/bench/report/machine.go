@@ -43,7 +43,7 @@ var (
 
 func thisMachine(ctx context.Context, root string) (machine, error) {
 	m := machine{Date: time.Now().UTC().Format(time.DateOnly), Processors: runtime.NumCPU(), Go: runtime.Version(), Warmpool: "unknown"}
-	texts := map[string]string{"/proc/cpuinfo": "", "/proc/meminfo": "", "/proc/loadavg": "", "/proc/sys/kernel/osrelease": "", root + "/test/controlplane/components/go.mod": ""}
+	texts := map[string]string{"/proc/cpuinfo": "", "/proc/meminfo": "", "/proc/loadavg": "", "/proc/sys/kernel/osrelease": "", root + "/test/harness/controlplane/components/go.mod": ""}
 	for path := range texts {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -62,7 +62,7 @@ func thisMachine(ctx context.Context, root string) (machine, error) {
 		return m, fmt.Errorf("/proc/loadavg: %w", err)
 	}
 	m.Kernel = strings.TrimSpace(texts["/proc/sys/kernel/osrelease"])
-	m.Kubernetes = found(kubernetes, texts[root+"/test/controlplane/components/go.mod"])
+	m.Kubernetes = found(kubernetes, texts[root+"/test/harness/controlplane/components/go.mod"])
 	// Where there is no git repository, the commit is not known.
 	describe := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty")
 	describe.Dir = root

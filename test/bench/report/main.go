@@ -20,7 +20,7 @@ import (
 	"slices"
 
 	"warmpool.sh/test/bench/result"
-	"warmpool.sh/test/install"
+	"warmpool.sh/test/harness/install"
 )
 
 const (

@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"warmpool.sh/test/controlplane"
-	"warmpool.sh/test/needs"
+	"warmpool.sh/test/harness/controlplane"
+	"warmpool.sh/test/harness/needs"
 	"warmpool.sh/webhook/cluster/lastseen"
 	"warmpool.sh/webhook/cluster/live"
 )

@@ -18,8 +18,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/karpenter/pkg/apis"
 
-	"warmpool.sh/test/controlplane"
-	"warmpool.sh/test/needs"
+	"warmpool.sh/test/harness/controlplane"
+	"warmpool.sh/test/harness/needs"
 )
 
 const (

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/karpenter/pkg/apis"
 
-	"warmpool.sh/test/controlplane"
-	"warmpool.sh/test/needs"
+	"warmpool.sh/test/harness/controlplane"
+	"warmpool.sh/test/harness/needs"
 	"warmpool.sh/webhook/cluster"
 )
 

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/apis"
 	"sigs.k8s.io/yaml"
 
-	"warmpool.sh/test/controlplane"
+	"warmpool.sh/test/harness/controlplane"
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/cluster/manifest"
 )

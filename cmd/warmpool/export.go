@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"warmpool.sh/webhook/cel"
-	"warmpool.sh/webhook/placing"
+	"warmpool.sh/webhook/controller/policysync"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -106,7 +106,7 @@ func (s *surroundings) checkServed() error {
 	if err != nil {
 		return err
 	}
-	if err := placing.Served(client); err != nil {
+	if err := policysync.Served(client); err != nil {
 		return fmt.Errorf("cluster %s: %w", restConfig.Host, err)
 	}
 	return nil

@@ -22,16 +22,16 @@ import (
 
 	"warmpool.sh/certs"
 	"warmpool.sh/webhook"
-	"warmpool.sh/webhook/auditing"
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/cluster/lastseen"
 	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/controller/audits"
+	"warmpool.sh/webhook/controller/imagesync"
+	"warmpool.sh/webhook/controller/starts"
+	"warmpool.sh/webhook/controller/warmlabels"
 	"warmpool.sh/webhook/events"
-	"warmpool.sh/webhook/imagesync"
 	"warmpool.sh/webhook/policy"
-	"warmpool.sh/webhook/telemetry"
-	"warmpool.sh/webhook/warmth"
 )
 
 const (
@@ -187,11 +187,11 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 	seen := lastseen.NewRecorder(mgr.GetClient(), o.certs.Namespace, log)
 	evaluators.Seen = seen.Record
 	images := imagesync.New(mgr, evaluators.Current, recorder)
-	audits := auditing.New(mgr, evaluators.Current, recorder, auditing.Options{
+	audits := audits.New(mgr, evaluators.Current, recorder, audits.Options{
 		Webhooks: policy.PlaceholdersConfiguration, PodsWebhook: policy.PodsConfiguration, Configuration: client.ObjectKey{Namespace: o.certs.Namespace, Name: configMapName},
 	})
-	starts := telemetry.New(mgr, evaluators.Current, recorder)
-	warm := warmth.New(mgr, evaluators.Current, starts.Occupancy())
+	starts := starts.New(mgr, evaluators.Current, recorder)
+	warm := warmlabels.New(mgr, evaluators.Current, starts.Occupancy())
 	starts.Occupancy().OnChange(warm.Changed)
 	evaluators.Changed = []func(){images.Changed, warm.Changed, audits.Changed, starts.Changed}
 	if err := o.keepPlacement(mgr, evaluators); err != nil {

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"warmpool.sh/webhook"
-	"warmpool.sh/webhook/placing"
+	"warmpool.sh/webhook/controller/policysync"
 )
 
 // Who places the pods of Workspaces.
@@ -23,7 +23,7 @@ func (o *serveOptions) keepPlacement(mgr *probes, evaluators *webhook.Evaluators
 	if o.placement != placementCEL {
 		return nil
 	}
-	keeper, err := placing.New(mgr, evaluators.Current, o.certs.Namespace)
+	keeper, err := policysync.New(mgr, evaluators.Current, o.certs.Namespace)
 	if err != nil {
 		return err
 	}

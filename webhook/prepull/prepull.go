@@ -1,5 +1,5 @@
 // Package prepull says which images the placeholders of a pool pull, and what that makes of their init containers. It is
-// pure: the webhook fills by it at admission, the controller of webhook/imagesync patches by it when a template changes.
+// pure: the webhook fills by it at admission, the controller of webhook/controller/imagesync patches by it when a template changes.
 package prepull
 
 import (

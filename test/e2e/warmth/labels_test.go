@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/webhook/controller/warmlabels"
 	"warmpool.sh/webhook/prepull"
-	"warmpool.sh/webhook/warmth"
 )
 
 // Labels come and go with what the kubelet says, with one write for each change and none besides.
@@ -64,7 +64,7 @@ func TestLabelsFollowTheStatus(t *testing.T) {
 	assert.Equal(t, before.Spec, after.Spec)
 	assert.Equal(t, before.UID, after.UID)
 	assert.Equal(t, before.OwnerReferences, after.OwnerReferences, "its ReplicaSet still selects it")
-	assert.True(t, slices.ContainsFunc(after.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == warmth.FieldManager }))
+	assert.True(t, slices.ContainsFunc(after.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == warmlabels.FieldManager }))
 
 	// What others do to the labels is put right; labels of theirs stay.
 	for _, patch := range []string{

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"warmpool.sh/test/harness/controlplane"
-	"warmpool.sh/webhook/imagesync"
+	"warmpool.sh/webhook/controller/imagesync"
 )
 
 // drift is what Argo CD compares: the fields that a manifest and the live object have with different values, but for

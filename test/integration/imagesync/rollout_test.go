@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"warmpool.sh/webhook/imagesync"
+	"warmpool.sh/webhook/controller/imagesync"
 	"warmpool.sh/webhook/prepull"
 )
 

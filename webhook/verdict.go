@@ -19,7 +19,7 @@ type Verdict struct {
 	Findings []policy.Finding
 }
 
-// Denied tells whether some finding denies the object.
+// Denied reports whether some finding denies the object.
 func (v *Verdict) Denied() bool {
 	for i := range v.Findings {
 		if v.Findings[i].Action == config.Deny {
@@ -61,7 +61,7 @@ func JudgePlaceholder(e *policy.Evaluator, d, old *appsv1.Deployment, namespace 
 	return Verdict{Pool: o.PoolName(), Patch: patch, Findings: append(replaced, ValidatePlaceholder(e, o, old)...)}
 }
 
-// Excludes tells whether the webhook configurations leave a namespace out: no admission depends on warmpool in the
+// Excludes reports whether the webhook configurations leave a namespace out: no admission depends on warmpool in the
 // cluster's own namespace, nor in that of warmpool itself.
 func Excludes(namespace string) bool {
 	return namespace == "kube-system" || namespace == "warmpool-system"

@@ -179,7 +179,7 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 			return // judging by half the facts would deny for lack of data
 		}
 		if err := evaluators.Observe(snapshot); err != nil {
-			log.Error(err, "facts not taken")
+			log.Error(err, "new facts refused, the rules keep the ones before")
 			return
 		}
 		snapshotTaken.SetToCurrentTime()
@@ -215,7 +215,7 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 		mgr.AddReadyzCheck("certificate", certificates.Ready),
 		mgr.AddReadyzCheck("facts", func(*http.Request) error {
 			if evaluators.Current() == nil {
-				return errors.New("the cluster has not been read yet")
+				return errors.New("initial sync not complete: not all watched kinds have been listed")
 			}
 			return nil
 		}),

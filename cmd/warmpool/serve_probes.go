@@ -49,7 +49,7 @@ type probes struct {
 	looked  readiness
 }
 
-// teller tells Events; it is the Recorder of webhook/events.
+// teller records Events; it is the Recorder of webhook/events.
 type teller interface {
 	Eventf(regarding, related runtime.Object, kind, reason, action, format string, args ...any)
 }

@@ -74,14 +74,14 @@ func TestReadiness(t *testing.T) {
 	m := &managerOf{}
 	p, err := newProbes(m, "0", m)
 	require.NoError(t, err)
-	fault := errors.New("the cluster has not been read yet")
+	fault := errors.New("initial sync not complete: not all watched kinds have been listed")
 	require.NoError(t, p.AddReadyzCheck("webhook", func(*http.Request) error { return nil }))
 	require.NoError(t, p.AddReadyzCheck("facts", func(*http.Request) error { return fault }))
 	require.Error(t, p.AddReadyzCheck("facts", func(*http.Request) error { return nil }))
 	for range 3 {
 		code, body := ready(p, "/readyz")
 		assert.Equal(t, http.StatusServiceUnavailable, code)
-		assert.Equal(t, "[-]facts: the cluster has not been read yet\n[+]webhook ok\n", body)
+		assert.Equal(t, "[-]facts: initial sync not complete: not all watched kinds have been listed\n[+]webhook ok\n", body)
 	}
 	fault, p.looked = nil, readiness{}
 	for range 3 {
@@ -102,11 +102,11 @@ func TestReadiness(t *testing.T) {
 	assert.Equal(t, "stopping\n", body)
 
 	require.Len(t, m.logged, 4, "%q", m.logged)
-	assert.Contains(t, m.logged[0], `"not ready" "reason"="facts: the cluster has not been read yet"`)
+	assert.Contains(t, m.logged[0], `"not ready" "reason"="facts: initial sync not complete: not all watched kinds have been listed"`)
 	assert.Contains(t, m.logged[1], `"ready"`)
 	assert.Contains(t, m.logged[2], `"stopping: not ready from now on, still serving"`)
 	assert.Contains(t, m.logged[3], `"not ready" "reason"="stopping"`)
-	assert.Equal(t, []string{"Warning NotReady facts: the cluster has not been read yet"}, m.events)
+	assert.Equal(t, []string{"Warning NotReady facts: initial sync not complete: not all watched kinds have been listed"}, m.events)
 }
 
 // From the signal to stop on, a caller is answered and then connects anew.

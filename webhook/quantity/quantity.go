@@ -41,7 +41,7 @@ var Unmarshalers = json.UnmarshalFunc(func(data []byte, q *resource.Quantity) er
 	return q.UnmarshalJSON(data)
 })
 
-// Suspect tells whether a JSON document may hold a quantity that does not pass Check. Most documents do not, and need
+// Suspect reports whether a JSON document may hold a quantity that does not pass Check. Most documents do not, and need
 // not be decoded with Unmarshalers, which cost time at every value.
 func Suspect(document []byte) bool {
 	return hasLongExponent(document, 'e') || hasLongExponent(document, 'E') || hasLongNumber(document)

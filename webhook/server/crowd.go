@@ -66,7 +66,7 @@ func (c *crowd) closeOne(newcomer net.Conn) {
 	_ = victim.Close() // it is given up either way
 }
 
-// worse tells whether a is to be closed rather than b.
+// worse reports whether a is to be closed rather than b.
 func worse(a, b standing) bool {
 	switch {
 	case a.state == b.state && a.state == http.StateNew:

@@ -23,7 +23,7 @@ func (c *cluster) evict(ctx context.Context, pod *corev1.Pod, options ...client.
 	return c.admin.SubResource("eviction").Create(ctx, pod.DeepCopy(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, options...)
 }
 
-// held tells whether a budget refuses that a pod is evicted; nothing is evicted.
+// held reports whether a budget refuses that a pod is evicted; nothing is evicted.
 func (c *cluster) held(t *testing.T, pod *corev1.Pod) bool {
 	t.Helper()
 	err := c.evict(t.Context(), pod, client.DryRunAll)

@@ -30,7 +30,7 @@ func Metrics(ctx context.Context, url string) (string, error) {
 	return string(text), nil
 }
 
-// Metric is the sum of the samples of a metric whose labels contain all parts; found tells whether there is one.
+// Metric is the sum of the samples of a metric whose labels contain all parts; found reports whether there is one.
 func Metric(ctx context.Context, url, name string, parts ...string) (sum float64, found bool, err error) {
 	text, err := Metrics(ctx, url)
 	if err != nil {

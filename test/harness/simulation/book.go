@@ -136,7 +136,7 @@ func (b *Book) Hours(from, to time.Time) map[string]float64 {
 	return hours
 }
 
-// Synced tells whether all placeholders of a kind that have a node have pulled an image, and at least one has.
+// Synced reports whether all placeholders of a kind that have a node have pulled an image, and at least one has.
 func (b *Book) Synced(kind, image string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,7 +177,7 @@ func (b *Book) warm(kind, image string) int {
 	return count
 }
 
-// path tells how a pod has come to a node, and whether a placeholder there had pulled what it was to.
+// path reports how a pod has come to a node, and whether a placeholder there had pulled what it was to.
 func (b *Book) path(s *Startup) (path string, onWarm bool) {
 	path = Cold
 	for _, stay := range b.stays {
@@ -200,7 +200,7 @@ func (b *Book) path(s *Startup) (path string, onWarm bool) {
 	return path, onWarm
 }
 
-// Near tells whether a placeholder on the node of a start had pulled its images, or left, within a time of the Workspace's
+// Near reports whether a placeholder on the node of a start had pulled its images, or left, within a time of the Workspace's
 // creation or binding.
 func (b *Book) Near(s *Startup, within time.Duration) bool {
 	b.mu.Lock()

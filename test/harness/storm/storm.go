@@ -210,7 +210,7 @@ func (c *Cluster) Edit(ctx context.Context, pool, i, version int) error {
 	return nil
 }
 
-// Pulls tells whether a placeholder pulls exactly the images.
+// Pulls reports whether a placeholder pulls exactly the images.
 func Pulls(d *appsv1.Deployment, images []string) bool {
 	return d != nil && slices.Equal(prepull.Pulled(d.Spec.Template.Spec.InitContainers), images)
 }

@@ -66,6 +66,6 @@ func TestBusy(t *testing.T) {
 // Who is not ready says why.
 func TestReadinessSaysWhy(t *testing.T) {
 	_, _, _, health := unsynced(t)
-	assert.ErrorContains(t, install.Get(t.Context(), health+"/readyz"), "[-]facts: the cluster has not been read yet")
+	assert.ErrorContains(t, install.Get(t.Context(), health+"/readyz"), "[-]facts: initial sync not complete: not all watched kinds have been listed")
 	assert.ErrorContains(t, install.Get(t.Context(), health+"/readyz"), "[+]webhook ok")
 }

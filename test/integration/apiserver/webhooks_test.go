@@ -67,7 +67,7 @@ func asShipped(object client.Object) client.Object {
 	return object
 }
 
-// mutated tells whether both mutating webhooks answer.
+// mutated reports whether both mutating webhooks answer.
 func (u *user) mutated(ctx context.Context, t *testing.T) bool {
 	t.Helper()
 	pod, err := u.CoreV1().Pods("default").Create(ctx, workspacePod("cpu-a"), dryRun)
@@ -81,7 +81,7 @@ func (u *user) mutated(ctx context.Context, t *testing.T) bool {
 	return err == nil && *got.Spec.Template.Spec.TerminationGracePeriodSeconds != corev1.DefaultTerminationGracePeriodSeconds
 }
 
-// validated tells whether the validating webhook answers.
+// validated reports whether the validating webhook answers.
 func (u *user) validated(ctx context.Context, t *testing.T) bool {
 	t.Helper()
 	d := complete(t)

@@ -77,7 +77,7 @@ func eventually(t *testing.T, what string, problem func() string) {
 	require.True(t, ok, last)
 }
 
-// metric is the sum of the leader's samples whose labels contain all parts; found tells whether there is one.
+// metric is the sum of the leader's samples whose labels contain all parts; found reports whether there is one.
 func (c *cluster) metric(t *testing.T, name string, parts ...string) (sum float64, found bool) {
 	t.Helper()
 	sum, found, err := install.Metric(t.Context(), c.warmpool.MetricsURL, name, parts...)

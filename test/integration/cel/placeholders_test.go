@@ -178,7 +178,7 @@ func (c *placeholderCase) shareNamespace(t *testing.T, facts *cluster.Snapshot) 
 	facts.Namespaces = cluster.Known(map[string]*corev1.Namespace{namespace.Name: namespace})
 }
 
-// denied tells whether the engine denies.
+// denied reports whether the engine denies.
 func (c *placeholderCase) denied() bool {
 	if !c.evaluator.IsPlaceholder(c.object) {
 		return false

@@ -169,7 +169,7 @@ func (w *world) try(t *testing.T, body []byte) outcome {
 	return result
 }
 
-// namesNode tells whether the node selection asks for nodes by name, of which the policy does not know the pool.
+// namesNode reports whether the node selection asks for nodes by name, of which the policy does not know the pool.
 func namesNode(spec *corev1.PodSpec) bool {
 	if _, ok := spec.NodeSelector[corev1.LabelHostname]; ok {
 		return true

@@ -113,7 +113,7 @@ func (c *cluster) roll(t *testing.T, w *install.Warmpool) {
 	c.forget(w)
 }
 
-// alive tells whether a replica's process still runs.
+// alive reports whether a replica's process still runs.
 func alive(w *install.Warmpool) bool { return syscall.Kill(w.PID(), 0) == nil }
 
 // leader is the replica that leads.

@@ -51,7 +51,7 @@ var (
 	errTwice    = errors.New("placed twice")
 )
 
-// placed tells whether a pod can run in its pool and nowhere else: node affinity in every term, and the device's taint; each
+// placed reports whether a pod can run in its pool and nowhere else: node affinity in every term, and the device's taint; each
 // once.
 func placed(pod *corev1.Pod) error {
 	required := func() *corev1.NodeSelector {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who opts out keeps his image, and is synced again when he no longer does.
+// Who opts out keeps the image, and is synced again after opting in.
 func TestOptOut(t *testing.T) {
 	t.Parallel()
 	c := shared
@@ -20,7 +20,7 @@ func TestOptOut(t *testing.T) {
 	c.wrote(t, "opted-out", 1)
 	assert.Empty(t, c.events(t, "Deployment", "opted-out", ""))
 	c.patchDeployment(t, "opted-out", `{"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 0, "initContainers": null}}}}`)
-	assert.Empty(t, c.deployment(t, "opted-out").Spec.Template.Spec.InitContainers, "what he does to his containers is his")
+	assert.Empty(t, c.deployment(t, "opted-out").Spec.Template.Spec.InitContainers, "containers of who opted out are left alone")
 	c.apply(t, replaced(t, manifest("opted-out", third), "namespace: overprovisioning", `annotations: {warmpool.sh/image-sync: "false"}
   namespace: overprovisioning`))
 	assert.Equal(t, third, c.deployment(t, "opted-out").Spec.Template.Spec.InitContainers[0].Image)

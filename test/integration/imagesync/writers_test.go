@@ -67,7 +67,7 @@ func TestServerSideApplyWithoutForceConflicts(t *testing.T) {
 	c.synced(t, "conflict", second)
 }
 
-// A writer that no webhook sees is answered twice; then image sync leaves the image and names him.
+// A writer that no webhook sees is answered twice; then image sync leaves the image and names the writer.
 func TestSecondWriterThatTheWebhookDoesNotSee(t *testing.T) {
 	t.Parallel()
 	c := shared

@@ -176,7 +176,7 @@ func (s series) read(t *testing.T, from *http.Client, url string) {
 
 var named = regexp.MustCompile(`\$labels\.(\w+)|\{\{ *(\w+) *\}\}`)
 
-// lacks tells what a query names and no one tells.
+// lacks reports what a query names and no one tells.
 func (s series) lacks(q query) []string {
 	var missing []string
 	labels := maps.Clone(target)

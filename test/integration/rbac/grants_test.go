@@ -45,7 +45,7 @@ func object(group, resource, namespace, name string) string {
 	return text
 }
 
-// allows tells whether a request may be made because of g.
+// allows reports whether a request may be made because of g.
 func (g grant) allows(r request) bool {
 	return g.group == r.group && g.resource == r.resource && g.verb == r.verb &&
 		(g.namespace == "" || g.namespace == r.namespace) && (g.name == "" || g.name == r.name)
@@ -138,7 +138,7 @@ func granted(root string, rendered []*unstructured.Unstructured) ([]grant, error
 	return grants, nil
 }
 
-// isWarmpool tells whether a binding is for warmpool, be it by a group.
+// isWarmpool reports whether a binding is for warmpool, be it by a group.
 func isWarmpool(s rbacv1.Subject) bool {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:

@@ -85,7 +85,7 @@ func (s *screen) change(gone, added []string) {
 	}
 }
 
-// sameKey tells whether a line sets the same key, at the same depth.
+// sameKey reports whether a line sets the same key, at the same depth.
 func sameKey(line string) func(other string) bool {
 	key, _, _ := strings.Cut(line, ":")
 	return func(other string) bool { return strings.HasPrefix(other, key+":") }

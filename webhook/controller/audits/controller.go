@@ -32,7 +32,7 @@ const limit = 5 * time.Minute
 // withoutRBAC is why no audit here verifies the rights of others: to read all roles of a cluster is much to ask for.
 const withoutRBAC = "warmpool serve reads no roles; run warmpool audit"
 
-// recorder tells Events; it is that of webhook/events.
+// recorder records Events; it is that of webhook/events.
 type recorder interface {
 	Eventf(regarding, related runtime.Object, kind, reason, action, format string, args ...any)
 	Once(name string, regarding runtime.Object, kind, reason, action, note string)
@@ -54,9 +54,9 @@ type Controller struct {
 	options Options
 	connect func() (client.Client, error)
 
-	schedule schedule
-	gauge    gauge
-	teller   teller
+	schedule  schedule
+	gauge     gauge
+	announcer announcer
 	// denied are the kinds that could not be read at the last audit.
 	denied []string
 }
@@ -68,7 +68,7 @@ func New(mgr ctrl.Manager, source func() *policy.Evaluator, events *events.Recor
 	return &Controller{
 		log: mgr.GetLogger().WithName("audit"), source: source, options: options,
 		connect: connector(mgr.GetConfig(), mgr.GetHTTPClient()),
-		Signal:  follow.New(), teller: teller{events: events, configuration: options.Configuration},
+		Signal:  follow.New(), announcer: announcer{events: events, configuration: options.Configuration},
 	}
 }
 
@@ -99,7 +99,7 @@ func (c *Controller) Start(ctx context.Context) error {
 		}
 		e := c.source()
 		if e == nil {
-			continue // Changed tells when there is one
+			continue // Changed reports when there is one
 		}
 		if !c.schedule.due(e, time.Now()).After(time.Now()) {
 			c.run(ctx, e)
@@ -108,7 +108,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	}
 }
 
-// run makes one audit and tells how it went.
+// run makes one audit and reports how it went.
 func (c *Controller) run(ctx context.Context, e *policy.Evaluator) {
 	started := time.Now()
 	err := c.audit(ctx, e)
@@ -126,7 +126,7 @@ func (c *Controller) run(ctx context.Context, e *policy.Evaluator) {
 	lastSuccess.SetToCurrentTime()
 }
 
-// audit reads, judges and tells. A fault of warmpool's own ends the audit and not the admissions of this process.
+// audit reads, judges and reports. A fault of warmpool's own ends the audit and not the admissions of this process.
 func (c *Controller) audit(ctx context.Context, e *policy.Evaluator) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -146,10 +146,10 @@ func (c *Controller) audit(ctx context.Context, e *policy.Evaluator) (err error)
 		return err
 	}
 	c.gauge.show(report)
-	told, left := c.teller.tell(report, facts)
+	made, left := c.announcer.announce(report, facts)
 	written, err := publish(ctx, api, report)
 	c.log.V(1).Info("audited", "objects", report.Summary.Objects, "errors", report.Summary.Error, "warnings", report.Summary.Warning,
-		"events", told, "reports", written)
+		"events", made, "reports", written)
 	if left > 0 {
 		c.log.Info("new errors for which the next audits make Events: too many at once", "count", left)
 	}

@@ -10,11 +10,11 @@ import (
 var (
 	findings = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "warmpool_audit_findings",
-		Help: "Findings of the last audit by rule, severity (error, warning, info) and pool, told by the leader. There is a series only where something is found: warmpool_audit_last_success_timestamp_seconds tells whether there was an audit.",
+		Help: "Findings of the last audit by rule, severity (error, warning, info) and pool, reported by the leader. There is a series only where something is found: warmpool_audit_last_success_timestamp_seconds reports whether there was an audit.",
 	}, []string{"rule", "severity", "pool"})
 	audits = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "warmpool_audits_total",
-		Help: "Audits by result: success, error (the log has the cause; findings stay as they were, or could not all be told).",
+		Help: "Audits by result: success, error (the log has the cause; findings stay as they were, or could not all be reported).",
 	}, []string{"result"})
 	lastSuccess = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "warmpool_audit_last_success_timestamp_seconds",

@@ -218,7 +218,7 @@ func resultKey(result map[string]any) string {
 	return fmt.Sprintf("%q %q %v", result["rule"], field, result["resources"])
 }
 
-// same tells whether the object has all that is wanted; others may have added labels.
+// same reports whether the object has all that is wanted; others may have added labels.
 func same(want, have *unstructured.Unstructured) bool {
 	for key, value := range want.Object {
 		if key != "metadata" && !equality.Semantic.DeepEqual(value, have.Object[key]) {

@@ -8,7 +8,7 @@ import (
 
 const (
 	// settle is how long after a change an audit starts: what somebody applies comes object by object, and an audit in
-	// between would tell of faults that are none.
+	// between would report faults that are none.
 	settle = 5 * time.Second
 	// pause is the least time between two audits, unless auditInterval is shorter: changes may never end.
 	pause = 30 * time.Second
@@ -52,7 +52,7 @@ func (s *schedule) done(e *policy.Evaluator, started, ended time.Time, ok bool) 
 	}
 }
 
-// matters tells whether something has changed for which the next regular audit is too late.
+// matters reports whether something has changed for which the next regular audit is too late.
 func matters(before, now *policy.Evaluator) bool {
 	a, b := before.Facts(), now.Facts()
 	return before.Config() != now.Config() ||

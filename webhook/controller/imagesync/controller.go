@@ -21,7 +21,7 @@ import (
 	"warmpool.sh/webhook/redact"
 )
 
-// recorder tells Events; it is that of webhook/events.
+// recorder records Events; it is that of webhook/events.
 type recorder interface {
 	Eventf(regarding, related runtime.Object, kind, reason, action, format string, args ...any)
 }
@@ -78,7 +78,7 @@ func (c *Controller) dueNow() func() []types.NamespacedName {
 	}
 }
 
-// matters tells whether the images of placeholders may be others by another Evaluator: nodes come and go without.
+// matters reports whether the images of placeholders may be others by another Evaluator: nodes come and go without.
 func matters(before, now *policy.Evaluator) bool {
 	a, b := before.Facts(), now.Facts()
 	return before.Config() != now.Config() ||
@@ -151,7 +151,7 @@ func (c *Controller) remember(key types.NamespacedName, d *appsv1.Deployment) (*
 	return m, c.failing
 }
 
-// carryOut writes and tells. after is when to look again where no change has to come.
+// carryOut writes and announces it. after is when to look again where no change has to come.
 func (c *Controller) carryOut(ctx context.Context, e *policy.Evaluator, d *appsv1.Deployment, m *memory, s step) (after time.Duration, err error) {
 	log := c.log.WithValues("pool", s.goal.pool, "namespace", d.Namespace, "name", d.Name)
 	generation, err := c.write(ctx, d, s)
@@ -184,7 +184,7 @@ func (c *Controller) carryOut(ctx context.Context, e *policy.Evaluator, d *appsv
 	durations.Observe(c.now().Sub(s.since).Seconds())
 	edited := s.goal.edited()
 	log.Info("image synced", "templates", templateNames(edited))
-	c.tell(e, d, notice{kind: corev1.EventTypeNormal, reason: reasonSynced, action: "Patch", note: s.goal.synced(), templates: edited})
+	c.announce(e, d, notice{kind: corev1.EventTypeNormal, reason: reasonSynced, action: "Patch", note: s.goal.synced(), templates: edited})
 	return 0, nil
 }
 

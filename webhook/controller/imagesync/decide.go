@@ -42,7 +42,7 @@ type memory struct {
 	refusal      refusal
 	// unanswered is how long the last wait for warmpool's own webhook was; zero when that has answered.
 	unanswered time.Duration
-	// said are the keys of the notices that are in force, so that none is told twice.
+	// said are the keys of the notices that are in force, so that none is announced twice.
 	said map[string]bool
 }
 
@@ -99,7 +99,7 @@ type step struct {
 	// hold says why a write that is due waits, problems what somebody has to fix.
 	hold     *notice
 	problems []notice
-	// reverted tells that another writer took back what was synced.
+	// reverted reports that another writer took back what was synced.
 	reverted bool
 }
 

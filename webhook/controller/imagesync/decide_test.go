@@ -29,7 +29,7 @@ func TestRecordIsWrittenOnceAndStartsNoRollout(t *testing.T) {
 	assert.Equal(t, "r/a:1,r/a:1", r.server.Annotations[prepull.SyncedImage])
 	assert.Equal(t, "shared/a,shared/b", r.server.Annotations[prepull.SyncedTemplate])
 	assert.Equal(t, "2026-01-01T00:00:00Z", r.server.Annotations[prepull.SyncedAt])
-	assert.Empty(t, r.told)
+	assert.Empty(t, r.noted)
 }
 
 // Whoever drops the annotations as soon as they are there does not keep the API server busy.
@@ -107,8 +107,8 @@ func TestRevertsAreAnsweredTwiceAndThenNotForAWhile(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []float64{70, 140, 740, 770, 1370, 1400}, answers)
-	backOffs := slices.DeleteFunc(r.heard(), func(told string) bool { return !strings.HasPrefix(told, "Warning") })
-	assert.Len(t, backOffs, 3, "told once for each")
+	backOffs := slices.DeleteFunc(r.heard(), func(noted string) bool { return !strings.HasPrefix(noted, "Warning") })
+	assert.Len(t, backOffs, 3, "one Event for each")
 	assert.Equal(t, "Warning ImageSyncBackOff: another writer takes back r/a:2 to r/a:1 again and again: image sync waits for 10m0s; field manager: gitops", backOffs[0])
 	// A change of the template is none of the fight.
 	both(r, "r/a:3")
@@ -133,8 +133,8 @@ func TestTemplatesThatChangePlacesAreNoFight(t *testing.T) {
 
 func TestHeld(t *testing.T) {
 	for _, c := range []struct {
-		name, told string
-		hold       func(d *appsv1.Deployment)
+		name, noted string
+		hold        func(d *appsv1.Deployment)
 	}{
 		{"paused", "Normal ImageSyncWaiting: r/a:2 is due, and waits because it is paused", func(d *appsv1.Deployment) { d.Spec.Paused = true }},
 		{"opted out", "", func(d *appsv1.Deployment) { d.Annotations[prepull.OptOut] = "false" }},
@@ -162,10 +162,10 @@ func TestHeld(t *testing.T) {
 			}
 			r.pass(time.Hour)
 			assert.Zero(t, r.rollouts())
-			if c.told == "" {
-				assert.Empty(t, r.told)
+			if c.noted == "" {
+				assert.Empty(t, r.noted)
 			} else {
-				assert.Equal(t, []string{c.told}, r.told, "once")
+				assert.Equal(t, []string{c.noted}, r.noted, "once")
 			}
 			r.change(func(d *appsv1.Deployment) { free.DeepCopyInto(d); d.Generation = r.server.Generation })
 			assert.Equal(t, []string{"r/a:2"}, r.pulled(), "at once when nothing holds it any more")
@@ -173,7 +173,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// What another container has already is nothing to sync, and no one is told that it is missing until it is.
+// What another container has already is nothing to sync, and no Event says that it is missing until it is.
 func TestImageInTheMainContainerIsLeftAlone(t *testing.T) {
 	r := newRig(t)
 	r.change(func(d *appsv1.Deployment) {
@@ -182,11 +182,11 @@ func TestImageInTheMainContainerIsLeftAlone(t *testing.T) {
 	})
 	r.look()
 	r.pass(time.Hour)
-	assert.Empty(t, r.told)
+	assert.Empty(t, r.noted)
 	assert.True(t, goalOf(r.evaluator(), r.seen).reached())
 	both(r, "r/a:2")
 	r.pass(time.Hour)
-	assert.Equal(t, []string{"Warning ImageSyncBlocked: no init container is called pull-workspace-image: add one with a command that ends; image sync adds none by itself"}, r.told)
+	assert.Equal(t, []string{"Warning ImageSyncBlocked: no init container is called pull-workspace-image: add one with a command that ends; image sync adds none by itself"}, r.noted)
 	assert.False(t, goalOf(r.evaluator(), r.seen).reached())
 	assert.Empty(t, r.writes)
 	assert.Equal(t, "r/a:1", r.server.Spec.Template.Spec.Containers[0].Image)
@@ -213,7 +213,7 @@ func TestAnImageThatCannotBePulledIsNotRolledOutFurther(t *testing.T) {
 		r.pods = map[string]*corev1.Pod{"overprovisioning/p": failingPod("r/typo", reason)}
 		r.look()
 	}
-	assert.Empty(t, r.heard(), "told once, whatever the kubelet calls it")
+	assert.Empty(t, r.heard(), "one Event, whatever the kubelet calls it")
 
 	r.pull("r/a:1") // somebody helps by hand: nothing takes that back
 	r.pass(time.Hour)
@@ -224,7 +224,7 @@ func TestAnImageThatCannotBePulledIsNotRolledOutFurther(t *testing.T) {
 
 	both(r, "r/typo")
 	r.pass(time.Minute)
-	assert.Len(t, r.heard(), 1, "told again when it comes back")
+	assert.Len(t, r.heard(), 1, "another Event when it comes back")
 	r.pods = map[string]*corev1.Pod{}
 	r.look()
 	assert.Equal(t, []string{"r/typo"}, r.pulled())
@@ -257,9 +257,9 @@ func TestProblemsAreToldOnceAndAgainWhenTheyComeBack(t *testing.T) {
 		r.edit("a", "bare")
 		r.pass(time.Minute)
 		r.look()
-		told := r.heard()
-		require.Len(t, told, 1)
-		assert.Contains(t, told[0], `keeps the image that it had: defaultImage "bare" of WorkspaceTemplate shared/a is a bare name`)
+		noted := r.heard()
+		require.Len(t, noted, 1)
+		assert.Contains(t, noted[0], `keeps the image that it had: defaultImage "bare" of WorkspaceTemplate shared/a is a bare name`)
 		r.edit("a", "r/a:1")
 	}
 	assert.Equal(t, []string{"r/a:1"}, r.pulled())

@@ -19,7 +19,7 @@ type failure struct{ pod, reason string }
 // away; one that replaces it is what fixes it.
 type failures map[string]failure
 
-// failuresOf looks at the pods in the order of their names; of several that fail on an image the first is told.
+// failuresOf looks at the pods in the order of their names; of several that fail on an image the first is reported.
 func failuresOf(pods cluster.Facts[corev1.Pod]) failures {
 	found := failures{}
 	for name, pod := range pods.All() {

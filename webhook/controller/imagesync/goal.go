@@ -19,7 +19,7 @@ type goal struct {
 	// claimed are the templates of the pools that claim the placeholder, where more than one does; why says so.
 	claimed []config.TemplateRef
 	why     string
-	// known tells that the pool's templates say what is to be pulled, and that the placeholder has not opted out; what
+	// known reports that the pool's templates say what is to be pulled, and that the placeholder has not opted out; what
 	// follows is empty otherwise.
 	known   bool
 	sources []prepull.Source
@@ -27,7 +27,7 @@ type goal struct {
 	// pulled are the images now, images those that are to be.
 	pulled, images []string
 	changes        []prepull.Change
-	// elsewhere tells that the placeholder is in another namespace than warmpool may write to.
+	// elsewhere reports that the placeholder is in another namespace than warmpool may write to.
 	elsewhere string
 }
 
@@ -61,22 +61,22 @@ func goalOf(e *policy.Evaluator, d *appsv1.Deployment) goal {
 	return g
 }
 
-// reached tells whether the placeholder pulls what it is to pull.
+// reached reports whether the placeholder pulls what it is to pull.
 func (g goal) reached() bool {
 	return len(g.changes) == 0 && (g.hasFirst() || g.elsewherePulled())
 }
 
-// hasFirst tells whether there is a container whose image is to be kept current.
+// hasFirst reports whether there is a container whose image is to be kept current.
 func (g goal) hasFirst() bool {
 	return prepull.HasFirst(g.deployment.Spec.Template.Spec.InitContainers)
 }
 
-// elsewherePulled tells that other containers, or image volumes, bring all images to the node; they are left alone.
+// elsewherePulled reports that other containers, or image volumes, bring all images to the node; they are left alone.
 func (g goal) elsewherePulled() bool {
 	return len(g.images) > 0 && len(prepull.Missing(g.images, prepull.Present(&g.deployment.Spec.Template.Spec))) == 0
 }
 
-// recorded tells whether the annotations say what is synced.
+// recorded reports whether the annotations say what is synced.
 func (g goal) recorded() bool {
 	return slices.Equal(prepull.NewRecord(g.sources, g.record), g.record)
 }

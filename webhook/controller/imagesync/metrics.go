@@ -21,7 +21,7 @@ var (
 	})
 	inSync = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "warmpool_image_in_sync",
-		Help: "1 when all placeholders of the pool in placeholders.namespace pull the images of its templates, 0 when some do not; told by the leader.",
+		Help: "1 when all placeholders of the pool in placeholders.namespace pull the images of its templates, 0 when some do not; reported by the leader.",
 	}, []string{"pool"})
 )
 

@@ -20,13 +20,13 @@ const (
 	reasonWaiting = "ImageSyncWaiting"
 )
 
-// notice is what an Event says. It is told on the placeholder, and on the templates that it is about.
+// notice is what an Event says. It is made on the placeholder, and on the templates that it is about.
 type notice struct {
 	kind, reason, action, note string
 	templates                  []config.TemplateRef
 	// result is what the metric counts it as; empty: not at all.
 	result string
-	// key tells it from others where the note may change while it is in force; empty: the note does.
+	// key distinguishes it from others where the note may change while it is in force; empty: the note does.
 	key string
 }
 
@@ -37,7 +37,7 @@ func blocked(action string, templates []config.TemplateRef, note string) notice 
 	return notice{kind: corev1.EventTypeWarning, reason: reasonBlocked, result: resultBlocked, action: action, note: note, templates: templates}
 }
 
-// say tells the notices of a step that were not in force at the last look.
+// say announces the notices of a step that were not in force at the last look.
 func (c *Controller) say(ctx context.Context, e *policy.Evaluator, d *appsv1.Deployment, m *memory, s step) {
 	notices := s.problems
 	if s.hold != nil && s.hold.note != "" {
@@ -52,7 +52,7 @@ func (c *Controller) say(ctx context.Context, e *policy.Evaluator, d *appsv1.Dep
 		if n.reason == reasonBackOff {
 			n.note += c.otherManagers(ctx, d)
 		}
-		c.tell(e, d, n)
+		c.announce(e, d, n)
 		if n.result != "" {
 			syncs.WithLabelValues(s.goal.pool, n.result).Inc()
 		}
@@ -60,8 +60,8 @@ func (c *Controller) say(ctx context.Context, e *policy.Evaluator, d *appsv1.Dep
 	m.said = said
 }
 
-// tell makes the Events of a notice. Those on a template name the placeholder as related.
-func (c *Controller) tell(e *policy.Evaluator, d *appsv1.Deployment, n notice) {
+// announce makes the Events of a notice. Those on a template name the placeholder as related.
+func (c *Controller) announce(e *policy.Evaluator, d *appsv1.Deployment, n notice) {
 	c.events.Eventf(d, nil, n.kind, n.reason, n.action, "%s", n.note)
 	for _, ref := range n.templates {
 		if template := e.Facts().Templates.Get(ref.String()); template != nil {

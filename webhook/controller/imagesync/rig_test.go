@@ -52,13 +52,13 @@ type rig struct {
 	// wake is when the Controller wants to look again; zero: never.
 	wake   time.Time
 	writes []written
-	told   []string
+	noted  []string
 }
 
 // written is one write that the API server took.
 type written struct {
 	at time.Time
-	// rollout tells that the pods change, answer that it undoes what another writer did.
+	// rollout reports that the pods change, answer that it undoes what another writer did.
 	rollout, answer bool
 }
 
@@ -98,7 +98,7 @@ func (r *rig) evaluator() *policy.Evaluator {
 	return e
 }
 
-// look does what follows a change of the Snapshot, and of what was written the watch tells at once.
+// look does what follows a change of the Snapshot, and of what was written the watch reports at once.
 func (r *rig) look() {
 	for range 2 {
 		e := r.evaluator()
@@ -173,18 +173,18 @@ func (r *rig) rollouts() int {
 	return n
 }
 
-// Eventf notes what is told about the placeholder.
+// Eventf notes the Events of the placeholder.
 func (r *rig) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
 	if _, ok := regarding.(*appsv1.Deployment); ok {
-		r.told = append(r.told, kind+" "+reason+": "+fmt.Sprintf(note, args...))
+		r.noted = append(r.noted, kind+" "+reason+": "+fmt.Sprintf(note, args...))
 	}
 }
 
-// heard gives what was told since it was asked last.
+// heard gives what was noted since it was asked last.
 func (r *rig) heard() []string {
-	told := r.told
-	r.told = nil
-	return told
+	noted := r.noted
+	r.noted = nil
+	return noted
 }
 
 // api is the API server.

@@ -82,18 +82,18 @@ func mergePatch(d *appsv1.Deployment, annotations map[string]string, changes []p
 	})
 }
 
-// refused tells whether the API server will say no again as long as nothing changes.
+// refused reports whether the API server will say no again as long as nothing changes.
 func refused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
-// unanswered tells whether the API server could not ask warmpool's own webhook. After an installation that is so until a
+// unanswered reports whether the API server could not ask warmpool's own webhook. After an installation that is so until a
 // replica is ready and the API server knows of it; which replica serves has nothing to do with which one leads.
 func unanswered(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), `failed calling webhook "placeholders.warmpool.sh"`)
 }
 
-// stale tells whether the Deployment is no longer the one that was looked at. The watch will tell, unless all that others
+// stale reports whether the Deployment is no longer the one that was looked at. The watch will show it, unless all that others
 // wrote meanwhile makes no difference to warmpool.
 func stale(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 

@@ -21,7 +21,7 @@ func TestARefusalHoldsForTheseImagesOnly(t *testing.T) {
 	both(r, "r/evil")
 	r.look()
 	r.pass(backOff - time.Second)
-	assert.Len(t, r.heard(), 1, "asked and told once")
+	assert.Len(t, r.heard(), 1, "asked once, one Event")
 	r.fails = nil
 	r.look()
 	assert.Equal(t, []string{"r/a:1"}, r.pulled(), "not asked again so soon")

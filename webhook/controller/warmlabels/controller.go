@@ -25,7 +25,7 @@ type Controller struct {
 	source func() *policy.Evaluator
 	writer client.Writer
 	now    func() time.Time
-	// occupants tells which nodes have Workspaces.
+	// occupants reports which nodes have Workspaces.
 	occupants Occupants
 
 	mu     sync.Mutex
@@ -66,7 +66,7 @@ func (c *Controller) dueNow() func() []types.NamespacedName {
 	}
 }
 
-// matters tells whether the labels may be others by another Evaluator: nodes and templates come and go without.
+// matters reports whether the labels may be others by another Evaluator: nodes and templates come and go without.
 func matters(before, now *policy.Evaluator) bool {
 	a, b := before.Facts(), now.Facts()
 	return before.Config() != now.Config() || b.PlaceholderPods.Differs(a.PlaceholderPods) || b.Deployments.Differs(a.Deployments)

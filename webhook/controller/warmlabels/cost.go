@@ -12,9 +12,9 @@ const (
 	costBeside = "200"
 )
 
-// Occupants tells which nodes have Workspaces.
+// Occupants reports which nodes have Workspaces.
 type Occupants interface {
-	// Has tells whether a node has one; known is false while that cannot be told.
+	// Has reports whether a node has one; known is false while that cannot be told.
 	Has(node string) (has, known bool)
 	// Version differs when Has may answer otherwise than before.
 	Version() uint64

@@ -56,7 +56,7 @@ func progress(pod *corev1.Pod, labels map[string]string) state {
 	}
 }
 
-// anyKeepsFailing tells whether one of the pre-pull containers does; of a pod without any, a container that brings an image.
+// anyKeepsFailing reports whether one of the pre-pull containers does; of a pod without any, a container that brings an image.
 func anyKeepsFailing(pod *corev1.Pod) bool {
 	before := pod.Labels[prepull.WarmLabel] == prepull.WarmFailed
 	fails := func(c corev1.Container) bool {
@@ -73,7 +73,7 @@ func anyKeepsFailing(pod *corev1.Pod) bool {
 	})
 }
 
-// keepsFailing tells that a container has failed and that the kubelet has begun to back off, by up to five minutes: one
+// keepsFailing reports that a container has failed and that the kubelet has begun to back off, by up to five minutes: one
 // failed try alone, such as a registry's hiccup, is none. before tells that the container was failing at the last look, as
 // it still is while its next tries fail.
 func keepsFailing(status *corev1.ContainerStatus, before bool) bool {

@@ -7,7 +7,7 @@ import (
 
 var placeholders = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "warmpool_placeholders",
-	Help: "Placeholder pods by pool and state: warm (their images are on the node), pulling, failed (the pull keeps failing), pending (without a node); told by the leader.",
+	Help: "Placeholder pods by pool and state: warm (their images are on the node), pulling, failed (the pull keeps failing), pending (without a node); reported by the leader.",
 }, []string{"pool", "state"})
 
 func init() { metrics.Registry.MustRegister(placeholders) }

@@ -76,5 +76,5 @@ func (c *Controller) write(ctx context.Context, pod *corev1.Pod, what change) (w
 	return written{uid: pod.UID, version: answer.ResourceVersion, at: c.now()}, nil
 }
 
-// gone tells that the pod that was looked at does not exist any more.
+// gone reports that the pod that was looked at does not exist any more.
 func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }

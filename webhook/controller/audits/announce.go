@@ -21,22 +21,22 @@ import (
 const (
 	// most is how many Events one audit makes: a cluster full of errors must not be full of Events as well.
 	most = 100
-	// remembered is how many errors that are fixed are told from new ones, should they come back.
+	// remembered is how many errors that are fixed are distinguished from new ones, should they come back.
 	remembered = 10_000
 )
 
-// teller makes an Event about each new error. An error that the audit before found too is not new; numbers in its message
-// may differ. Which errors earlier leaders have told this one cannot know, so the name of an Event says which error it is:
+// announcer makes an Event about each new error. An error that the audit before found too is not new; numbers in its message
+// may differ. Which errors earlier leaders have reported this one cannot know, so the name of an Event says which error it is:
 // it is made only where the API server does not have it, which keeps Events for an hour as a rule.
-type teller struct {
+type announcer struct {
 	events        recorder
 	configuration client.ObjectKey
-	// standing are the errors at the last audit that are told, ever all that this leader told; by name.
+	// standing are the errors at the last audit that have an Event, ever all for which this leader made one; by name.
 	standing, ever map[string]bool
 }
 
-// tell makes the Events, of the worst-placed objects first; left is how many have to wait for the next audit.
-func (t *teller) tell(report *audit.Report, facts *cluster.Snapshot) (told, left int) {
+// announce makes the Events, of the worst-placed objects first; left is how many have to wait for the next audit.
+func (t *announcer) announce(report *audit.Report, facts *cluster.Snapshot) (made, left int) {
 	standing, count := map[string]bool{}, map[string]int{}
 	for i := range report.Findings {
 		f := &report.Findings[i]
@@ -49,22 +49,22 @@ func (t *teller) tell(report *audit.Report, facts *cluster.Snapshot) (told, left
 		name := eventName(id, count[id])
 		switch {
 		case t.standing[name]:
-		case told == most:
+		case made == most:
 			left++
 			continue
 		default:
 			t.event(name, about, f)
-			told++
+			made++
 		}
 		standing[name] = true
 	}
 	t.standing = standing
-	return told, left
+	return made, left
 }
 
 // event makes one under its name, unless this leader knows that the error has come back: the Event of the first time may
 // still be there.
-func (t *teller) event(name string, about *corev1.ObjectReference, f *audit.Finding) {
+func (t *announcer) event(name string, about *corev1.ObjectReference, f *audit.Finding) {
 	const action = "Audit"
 	reason, note := reasonOf(f.Rule), strings.TrimSuffix(f.Message, ".")+". "+f.Fix
 	if about.Kind != f.Kind && f.Kind != "" {

@@ -19,7 +19,7 @@ import (
 	"warmpool.sh/webhook/policy"
 )
 
-// event is what was told; name is empty for one without a name of its own.
+// event is what was reported; name is empty for one without a name of its own.
 type event struct {
 	name         string
 	about        corev1.ObjectReference
@@ -63,9 +63,9 @@ var (
 
 func TestNewErrorsAreToldOnce(t *testing.T) {
 	h := &heard{}
-	one := teller{events: h, configuration: configuration}
+	one := announcer{events: h, configuration: configuration}
 	broken := finding(policy.SeverityError, "Deployment", "a", "3 of 5 are too large.")
-	one.tell(reportOf(broken, finding(policy.SeverityWarning, "Deployment", "a", "no error")), warm)
+	one.announce(reportOf(broken, finding(policy.SeverityWarning, "Deployment", "a", "no error")), warm)
 	first := h.take()
 	require.Len(t, first, 1)
 	assert.NotEmpty(t, first[0].name)
@@ -74,38 +74,38 @@ func TestNewErrorsAreToldOnce(t *testing.T) {
 	assert.Equal(t, "3 of 5 are too large. Do it.", first[0].note)
 
 	broken.Message = "4 of 5 are too large."
-	one.tell(reportOf(broken), warm)
+	one.announce(reportOf(broken), warm)
 	assert.Empty(t, h.take(), "the numbers are others, the error is the same")
-	one.tell(reportOf(broken, broken), warm)
+	one.announce(reportOf(broken, broken), warm)
 	assert.Len(t, h.take(), 1, "a second one of the same field")
 
-	one.tell(reportOf(), warm)
-	one.tell(reportOf(broken), warm)
+	one.announce(reportOf(), warm)
+	one.announce(reportOf(broken), warm)
 	back := h.take()
 	require.Len(t, back, 1, "fixed, and broken again")
 	assert.Empty(t, back[0].name, "the Event of the first time may still have the name")
 
-	next := teller{events: h, configuration: configuration}
-	next.tell(reportOf(broken), warm)
+	next := announcer{events: h, configuration: configuration}
+	next.announce(reportOf(broken), warm)
 	assert.Equal(t, first[0].name, h.take()[0].name, "another leader asks for the same Event, which is there")
 
 	anew := *warm
 	anew.Deployments = warm.Deployments.With(map[string]*appsv1.Deployment{"warm/a": {ObjectMeta: metav1.ObjectMeta{UID: "2"}}})
-	one.tell(reportOf(broken), &anew)
+	one.announce(reportOf(broken), &anew)
 	assert.Len(t, h.take(), 1, "another object of the same name")
 }
 
 func TestManyErrorsAreToldBitByBit(t *testing.T) {
 	h := &heard{}
-	one := teller{events: h, configuration: configuration}
+	one := announcer{events: h, configuration: configuration}
 	var many []audit.Finding
 	for i := range most + 10 {
 		many = append(many, finding(policy.SeverityError, "Pod", fmt.Sprint("pod-", i), "wrong"))
 	}
-	told, left := one.tell(reportOf(many...), warm)
-	assert.Equal(t, []int{most, 10}, []int{told, left})
-	told, left = one.tell(reportOf(many...), warm)
-	assert.Equal(t, []int{10, 0}, []int{told, left})
+	made, left := one.announce(reportOf(many...), warm)
+	assert.Equal(t, []int{most, 10}, []int{made, left})
+	made, left = one.announce(reportOf(many...), warm)
+	assert.Equal(t, []int{10, 0}, []int{made, left})
 	names := map[string]bool{}
 	for _, e := range h.take() {
 		names[e.name] = true

@@ -75,11 +75,11 @@ func packageTypes(t *testing.T) map[string]*doc.Type {
 // defaults are what a configuration that says nothing has, by type and field.
 func defaults(t *testing.T) map[string]any {
 	t.Helper()
-	c := config.WarmPoolConfiguration{Pools: []config.Pool{{}}}
+	c := config.WarmPoolConfiguration{Pools: []config.Pool{{Size: &config.Size{}}}}
 	config.SetDefaults(&c)
 	found := map[string]any{}
 	for name, value := range map[string]any{
-		"WarmPoolConfiguration": c, "Placeholders": c.Placeholders, "Workspaces": c.Workspaces, "Pool": c.Pools[0], "Sizing": c.Pools[0].Sizing,
+		"WarmPoolConfiguration": c, "Placeholders": c.Placeholders, "Workspaces": c.Workspaces, "Pool": c.Pools[0], "Sizing": c.Pools[0].Sizing, "Size": *c.Pools[0].Size,
 	} {
 		content, err := yaml.Marshal(value)
 		require.NoError(t, err)

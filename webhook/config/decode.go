@@ -73,10 +73,10 @@ func (d *decoder) decode(p *field.Path, n *yaml.Node, v reflect.Value) {
 		d.items(p, n, v)
 	case kind == reflect.String:
 		d.str(p, n, v)
-	default:
-		if n.Decode(target) != nil {
-			d.wrong(p, n, "true or false", "")
-		}
+	case kind == reflect.Int32 && n.ShortTag() != "!!int": // 2.5 would be 2
+		d.wrong(p, n, "a whole number", "")
+	case n.Decode(target) != nil:
+		d.wrong(p, n, map[reflect.Kind]string{reflect.Bool: "true or false", reflect.Int32: "a smaller number", reflect.Float64: "a number"}[kind], "")
 	}
 }
 

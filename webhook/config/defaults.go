@@ -36,5 +36,19 @@ func SetDefaults(c *WarmPoolConfiguration) {
 		if p.WarmFirst == nil {
 			p.WarmFirst = new(true)
 		}
+		if p.Size != nil {
+			setSizeDefaults(p.Size)
+		}
 	}
+}
+
+func setSizeDefaults(s *Size) {
+	s.Mode = cmp.Or(s.Mode, Recommend)
+	if s.Cost == nil {
+		s.Objective = cmp.Or(s.Objective, 0.95)
+	}
+	if s.Min == nil {
+		s.Min = new(int32(1))
+	}
+	s.TimeZone = cmp.Or(s.TimeZone, "UTC")
 }

@@ -117,9 +117,12 @@ func TestLoadAccepts(t *testing.T) {
 		"one label, two values": header + "pools: [{name: a, nodeLabel: {key: p, values: [a]}}, {name: b, nodeLabel: {key: p, values: [b]}}]",
 		"two values of a taint": header + "pools: [{name: a, nodePools: [a], nodeTaints: ['k=a:NoSchedule', 'k=b:NoSchedule', 'k:NoExecute']}]",
 		"namespace selector":    header + "pools: [{name: a, nodePools: [a], namespaceSelector: {matchLabels: {team: a}}}]",
-		"windows line ends":     strings.ReplaceAll(header+"pools:\n- name: a\n  nodePools:\n  - a\n", "\n", "\r\n"),
-		"byte order mark":       "\ufeff" + header + "pools: [{name: a, nodePools: [a]}]",
-		"expired exemption":     header + "pools: [{name: a, nodePools: [a]}]\nexemptions: [{rules: [cpa-rbac], namespace: n, reason: r, until: 2001-01-01}]",
+		"sizes": header + "pools: [{name: a, nodePools: [a], size: }, {name: b, nodePools: [b], size: {mode: Apply, min: 0, max: 3, timeZone: Europe/Berlin, events: [" +
+			`{name: c, at: "2027-01-12T09:00", for: 30m, starts: 200}, {name: d, at: "2027-01-12T09:30", for: 30m, starts: 1}, {name: x, from: 2026-12-24, to: 2027-01-02, starts: 0}]}}, ` +
+			"{name: c, nodePools: [c], size: {cost: {waitingHour: 60, nodeHour: 5.4}}}]",
+		"windows line ends": strings.ReplaceAll(header+"pools:\n- name: a\n  nodePools:\n  - a\n", "\n", "\r\n"),
+		"byte order mark":   "\ufeff" + header + "pools: [{name: a, nodePools: [a]}]",
+		"expired exemption": header + "pools: [{name: a, nodePools: [a]}]\nexemptions: [{rules: [cpa-rbac], namespace: n, reason: r, until: 2001-01-01}]",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := config.Load([]byte(data), ruleIDs)

@@ -120,6 +120,8 @@ type Pool struct {
 	Rules map[string]Action `json:"rules,omitempty"`
 	// Sizing is the placeholder's sizing.
 	Sizing Sizing `json:"sizing,omitzero"`
+	// Size has warmpool find by demand how many placeholders the pool keeps. Absent: somebody else sets their number.
+	Size *Size `json:"size,omitempty"`
 }
 
 // NodeLabel is a node label key and the values that mark a pool's nodes.

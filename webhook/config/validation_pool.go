@@ -87,6 +87,9 @@ func (v *validator) pool(p *field.Path, pool *Pool) {
 	v.actions(p.Child("rules"), pool.Rules)
 	enum(v, p.Child("sizing", "mode"), pool.Sizing.Mode, Coexist, Exclusive)
 	v.allocatable(p.Child("sizing", "allocatable"), pool.Sizing.Allocatable)
+	if pool.Size != nil {
+		v.size(p.Child("size"), pool.Size)
+	}
 }
 
 func (v *validator) namespaceSelector(p *field.Path, s *metav1.LabelSelector) {

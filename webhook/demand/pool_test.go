@@ -1,8 +1,9 @@
 package demand_test
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -172,48 +173,81 @@ func TestStateSurvives(t *testing.T) {
 		}
 		state.Pools[fmt.Sprintf("pool-with-a-name-%d", i)] = pool
 	}
-	text, err := state.Write()
+	data, err := state.Write(at)
 	require.NoError(t, err)
-	assert.Less(t, len(text), 64<<10)
-	read, err := demand.Read(text, at)
+	assert.Less(t, size(data), 64<<10)
+	read, err := demand.Read(data, at)
 	require.NoError(t, err)
 	for name, pool := range state.Pools {
 		nine := at.Add(9 * time.Hour)
 		want, got := run(pool, settings, at, nine), run(read.Pools[name], settings, at, nine)
 		assert.InDelta(t, want, got, 1, name)
 	}
-	again, err := read.Write()
+	again, err := read.Write(at)
 	require.NoError(t, err)
-	assert.Less(t, len(again), 64<<10)
+	assert.Less(t, size(again), 64<<10)
 }
 
+func size(data map[string]string) int {
+	size := 0
+	for name, text := range data {
+		size += len(name) + len(text)
+	}
+	return size
+}
+
+// One damaged pool costs no other one, and what a newer warmpool has written stays as it is.
 func TestDamagedState(t *testing.T) {
-	good, err := json.Marshal(&demand.Pool{At: monday})
+	good, err := (&demand.State{Pools: map[string]*demand.Pool{"good": {At: monday}}}).Write(monday)
 	require.NoError(t, err)
 	for name, c := range map[string]struct{ text, message string }{
-		"no JSON":   {`{"pools`, "damaged"},
-		"newer":     {`{"version": 7, "pools": {}}`, "newer warmpool: version 7"},
-		"negative":  {`{"version": 1, "pools": {"bad": {"starts": [-1]}, "good": ` + string(good) + `}}`, `pool "bad" is damaged, and learned anew: starts: -1`},
-		"huge":      {`{"version": 1, "pools": {"bad": {"seen": [1e300]}}}`, "1e+300 is no count"},
-		"text":      {`{"version": 1, "pools": {"bad": {"starts": "many"}}}`, "damaged"},
-		"hour":      {`{"version": 1, "pools": {"bad": {"hour": {"of": 168}}}}`, "168 is no hour of the week"},
-		"shift":     {`{"version": 1, "pools": {"bad": {"shift": 99}}}`, "shift: 99"},
-		"future":    {`{"version": 1, "pools": {"bad": {"at": "9999-01-01T00:00:00Z"}}}`, "in the future"},
-		"leads":     {`{"version": 1, "pools": {"bad": {"leads": [` + strings.Repeat("1,", 99) + `1]}}}`, "leads: 100"},
-		"bad start": {`{"version": 1, "pools": {"bad": null, "worse": 3}}`, `"worse"`},
+		"no JSON":    {`{"pools`, `pool "bad": what was known of its demand is damaged, and learned anew: unexpected end`},
+		"empty":      {``, "damaged"},
+		"no version": {`{"starts": [1]}`, "it has no version"},
+		"null":       {`null`, "it has no version"},
+		"list":       {`[1]`, "damaged"},
+		"newer":      {`{"version": 7, "starts": "otherwise"}`, "newer warmpool, and is left as it is; this one learns anew and keeps nothing: use the newer one: it has version 7"},
+		"negative":   {`{"version": 1, "starts": [-1]}`, "starts: -1"},
+		"huge":       {`{"version": 1, "seen": [1e300]}`, "1e+300 is no count"},
+		"text":       {`{"version": 1, "starts": "many"}`, "damaged"},
+		"hour":       {`{"version": 1, "hour": {"of": 168}}`, "168 is no hour of the week"},
+		"shift":      {`{"version": 1, "shift": 99}`, "shift: 99"},
+		"future":     {`{"version": 1, "at": "9999-01-01T00:00:00Z"}`, "in the future"},
+		"leads":      {`{"version": 1, "leads": [` + strings.Repeat("1,", 99) + `1]}`, "leads: 100"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			state, err := demand.Read([]byte(c.text), monday)
+			data := maps.Clone(good)
+			data["bad"] = c.text
+			state, err := demand.Read(data, monday)
 			require.ErrorContains(t, err, c.message)
-			if name == "negative" {
-				assert.Len(t, state.Pools, 1)
-			}
-			assert.Equal(t, name == "newer", strings.Contains(fmt.Sprint(err), demand.ErrNewer.Error()))
+			assert.Len(t, state.Pools, 1)
+			isNewer := name == "newer"
+			assert.Equal(t, isNewer, errors.Is(err, demand.ErrNewer))
+			state.Pools["bad"] = &demand.Pool{At: monday}
+			data, err = state.Write(monday)
+			require.NoError(t, err)
+			assert.Equal(t, good["good"], data["good"])
+			assert.Equal(t, isNewer, data["bad"] == c.text)
 		})
 	}
 	state, err := demand.Read(nil, monday)
 	require.NoError(t, err)
 	assert.Empty(t, state.Pools)
+}
+
+// Pools that nothing has been reported of for long go, and more pools than a ConfigMap takes are an error that names the first.
+func TestStateIsBounded(t *testing.T) {
+	state := &demand.State{Pools: map[string]*demand.Pool{"old": {At: monday.AddDate(0, 0, -30)}, "away": {At: monday.AddDate(0, 0, -20)}}}
+	data, err := state.Write(monday)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"away"}, slices.Collect(maps.Keys(data)))
+	for i := range 1500 {
+		state.Pools[fmt.Sprintf("pool-%04d", i)] = &demand.Pool{At: monday}
+	}
+	data, err = state.Write(monday)
+	require.ErrorContains(t, err, "a ConfigMap has no room for what is known of the demand of")
+	assert.Less(t, size(data), 1<<20)
+	assert.Contains(t, data, "pool-0000")
 }
 
 // By prices, the dearer a user's waiting is, the more places are kept.

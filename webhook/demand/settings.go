@@ -3,6 +3,8 @@ package demand
 import (
 	"math"
 	"time"
+
+	"warmpool.sh/webhook/config"
 )
 
 // Settings are what is asked of a pool.
@@ -22,6 +24,28 @@ type Settings struct {
 	Zone *time.Location
 	// Events are what no history can know.
 	Events []Event
+}
+
+// SettingsOf is what the configuration asks of a pool. A pool whose size somebody else sets has nothing asked of it (nil): its
+// starts are counted all the same. Places, lead time and ConsolidateAfter are the cluster's, not the configuration's.
+func SettingsOf(size *config.Size) *Settings {
+	if size == nil {
+		return &Settings{}
+	}
+	s := &Settings{Objective: size.Objective, Max: int(size.Max), Zone: size.Location()}
+	if size.Min != nil {
+		s.Min = int(*size.Min)
+	}
+	if size.Cost != nil {
+		s.WaitingHour, s.IdleHour = size.Cost.WaitingHour, size.Cost.NodeHour
+	}
+	for i := range size.Events {
+		e := &size.Events[i]
+		if from, to, ok := e.Span(s.Zone); ok && e.Starts != nil {
+			s.Events = append(s.Events, Event{Name: e.Name, From: from, To: to, Starts: int(*e.Starts)})
+		}
+	}
+	return s
 }
 
 // Event is a time at which so many Workspaces start beside the usual ones; with 0 starts, no one is expected.

@@ -11,56 +11,106 @@ import (
 	"time"
 )
 
-// version is that of the state as it is written.
+// version is that of a pool as it is written.
 const version = 1
 
-// State is what is known of all pools, by their names.
+// State is what is known of all pools, by their names. It is kept in the data of a ConfigMap: under each pool's name an object in
+// JSON, which has its own version.
 type State struct {
-	Version int              `json:"version"`
-	Pools   map[string]*Pool `json:"pools"`
+	Pools map[string]*Pool
+
+	// newer are the pools that a newer warmpool has written, as they are.
+	newer map[string]string
 }
 
-// Write is the state as JSON. Its numbers have four digits: what is counted is no better than that.
-func (s *State) Write() ([]byte, error) {
-	s.Version = version
-	return json.Marshal(s)
-}
+// mostBytes is what is written at most: some 350 pools.
+const mostBytes = 900 << 10
 
-// Read reads what Write wrote. Pools that are damaged are left out and named in the error, which is no reason to stop: what is
-// left out is learned anew. ErrNewer is one: what a newer warmpool knows must not be written over.
-func Read(data []byte, now time.Time) (*State, error) {
-	state := &State{Pools: map[string]*Pool{}}
-	var written struct {
-		Version int                        `json:"version"`
-		Pools   map[string]json.RawMessage `json:"pools"`
+// forgotten is how long a pool is kept that nothing is reported of: one may be gone from the configuration for a while.
+const forgotten = 28 * 24 * time.Hour
+
+// Write gives the data of the ConfigMap. Numbers have four digits: what is counted is no better than that. What a newer warmpool
+// wrote stays. The error names pools for which there is no room.
+func (s *State) Write(now time.Time) (map[string]string, error) {
+	data := maps.Clone(s.newer)
+	if data == nil {
+		data = map[string]string{}
 	}
-	if len(data) == 0 {
-		return state, nil
+	size := 0
+	for name, text := range data {
+		size += len(name) + len(text)
 	}
-	if err := json.Unmarshal(data, &written); err != nil {
-		return state, fmt.Errorf("what was known of the demand is damaged, and learned anew: %w", err)
-	}
-	if written.Version > version {
-		return state, fmt.Errorf("%w: version %d, and this one knows up to %d", ErrNewer, written.Version, version)
-	}
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(written.Pools)) {
-		pool := &Pool{}
-		err := json.Unmarshal(written.Pools[name], pool)
-		if err == nil {
-			err = pool.check(now)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("what was known of the demand of pool %q is damaged, and learned anew: %w", name, err))
+	var left []string
+	for _, name := range slices.Sorted(maps.Keys(s.Pools)) {
+		pool := s.Pools[name]
+		if _, keep := s.newer[name]; keep || pool.At.Before(now.Add(-forgotten)) {
 			continue
 		}
-		state.Pools[name] = pool
+		text, err := json.Marshal(written{Version: version, Pool: pool})
+		if err != nil {
+			return nil, fmt.Errorf("write what is known of the demand of pool %q: %w", name, err)
+		}
+		if size+len(name)+len(text) > mostBytes {
+			left = append(left, name)
+			continue
+		}
+		size += len(name) + len(text)
+		data[name] = string(text)
+	}
+	if len(left) > 0 {
+		return data, fmt.Errorf("a ConfigMap has no room for what is known of the demand of %d pools, from %q on: use fewer pools", len(left), left[0])
+	}
+	return data, nil
+}
+
+// written is a pool as it is written.
+type written struct {
+	Version int `json:"version"`
+	*Pool
+}
+
+// Read reads what Write gave. What is damaged is left out and named in the error, which is no reason to stop: it is learned anew.
+// So is what a newer warmpool wrote (ErrNewer), which stays as it was written.
+func Read(data map[string]string, now time.Time) (*State, error) {
+	state := &State{Pools: map[string]*Pool{}, newer: map[string]string{}}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		pool, err := readPool(data[name], now)
+		switch {
+		case errors.Is(err, ErrNewer):
+			state.newer[name] = data[name]
+			errs = append(errs, fmt.Errorf("pool %q: %w", name, err))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("pool %q: what was known of its demand is damaged, and learned anew: %w", name, err))
+		default:
+			state.Pools[name] = pool
+		}
 	}
 	return state, errors.Join(errs...)
 }
 
-// ErrNewer says that the state is from a newer warmpool.
-var ErrNewer = errors.New("what is known of the demand was written by a newer warmpool")
+func readPool(text string, now time.Time) (*Pool, error) {
+	var of struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal([]byte(text), &of); err != nil {
+		return nil, err
+	}
+	switch {
+	case of.Version > version:
+		return nil, fmt.Errorf("%w: it has version %d, and this one knows up to %d", ErrNewer, of.Version, version)
+	case of.Version < 1:
+		return nil, errors.New("it has no version")
+	}
+	read := written{Pool: &Pool{}}
+	if err := json.Unmarshal([]byte(text), &read); err != nil {
+		return nil, err
+	}
+	return read.Pool, read.check(now)
+}
+
+// ErrNewer says that what is known of a pool is from a newer warmpool.
+var ErrNewer = errors.New("what is known of the demand was written by a newer warmpool, and is left as it is; this one learns anew and keeps nothing: use the newer one")
 
 // mostCount bounds what a count can be in earnest.
 const mostCount = 1e7

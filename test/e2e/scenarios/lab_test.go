@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/install"
 	"warmpool.sh/test/harness/simulation"
 	"warmpool.sh/webhook/prepull"
@@ -42,14 +43,6 @@ type lab struct {
 	before int
 }
 
-// eventually waits until problem has nothing to say.
-func eventually(t *testing.T, limit time.Duration, what string, problem func() string) {
-	t.Helper()
-	last := ""
-	ok := assert.Eventually(t, func() bool { last = problem(); return last == "" }, limit, limit/steps, what)
-	require.True(t, ok, "%s: %s", what, last)
-}
-
 // begin has the pool of a kind be this many nodes with a warm placeholder each, and no Workspaces at all.
 func (l *lab) begin(t *testing.T, kind string, count int) {
 	t.Helper()
@@ -59,7 +52,7 @@ func (l *lab) begin(t *testing.T, kind string, count int) {
 func (l *lab) beginWithin(t *testing.T, limit time.Duration, kind string, count int) {
 	t.Helper()
 	l.want(t, kind, count)
-	eventually(t, limit, "a pool of warm nodes", func() string {
+	await.NoProblem(t, limit, "a pool of warm nodes", func() string {
 		if pods := l.pods(t, simulation.Team); len(pods) > 0 {
 			return fmt.Sprintf("%d pods of Workspaces are left", len(pods))
 		}
@@ -137,7 +130,7 @@ func (l *lab) warm(t *testing.T, kind string) (nodes []string) {
 // refilled waits until this many placeholders are warm and gives their nodes.
 func (l *lab) refilled(t *testing.T, kind string, count int) (nodes []string) {
 	t.Helper()
-	eventually(t, limit, "the placeholders are warm again", func() string {
+	await.NoProblem(t, limit, "the placeholders are warm again", func() string {
 		if nodes = l.warm(t, kind); len(nodes) != count {
 			return fmt.Sprintf("%d of %d", len(nodes), count)
 		}
@@ -207,7 +200,7 @@ func (l *lab) started(t *testing.T, names ...string) []simulation.Startup {
 func (l *lab) madeRoom(t *testing.T, count int, reason string) int {
 	t.Helper()
 	var all []simulation.Eviction
-	eventually(t, limit, "evictions", func() string {
+	await.NoProblem(t, limit, "evictions", func() string {
 		if all = l.Book.Evictions()[l.before:]; len(all) < count {
 			return fmt.Sprintf("%d of %d: %v", len(all), count, all)
 		}
@@ -242,7 +235,7 @@ func (l *lab) counted(t *testing.T, kind, path, cause string, count int, play fu
 	labels := []string{fmt.Sprintf("cause=%q", cause), fmt.Sprintf("path=%q", path), fmt.Sprintf("pool=%q", kind)}
 	before, all := l.metric(t, name, labels...), l.metric(t, name)
 	play()
-	eventually(t, limit, "warmpool counts the starts", func() string {
+	await.NoProblem(t, limit, "warmpool counts the starts", func() string {
 		if now := l.metric(t, name, labels...) - before; now != count {
 			return fmt.Sprintf("%d of %d with %v, %d of all", now, count, labels, l.metric(t, name)-all)
 		}

@@ -16,6 +16,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/needs"
 	"warmpool.sh/test/harness/simulation"
 )
@@ -33,7 +34,7 @@ func (l *lab) limit(t *testing.T) {
 		assert.True(t, s.Warm(), "%+v", s)
 	})
 	l.onlyPlaceholders(t, 1, preempted)
-	eventually(t, limit, "the audit tells of the limit", func() string {
+	await.NoProblem(t, limit, "the audit tells of the limit", func() string {
 		told := l.audit(t, "placeholder-stuck")
 		if !strings.Contains(told, "wait at the limit of the NodePool, which is normal") {
 			return fmt.Sprintf("%d nodes, %d warm, %s", len(l.nodes(t, "cpu")), len(l.warm(t, "cpu")), told)
@@ -42,7 +43,7 @@ func (l *lab) limit(t *testing.T) {
 	})
 	l.one(t, simulation.Workspace{Name: "limit-1", Kind: "cpu", CPU: alone}, nil)
 	l.create(t, simulation.Workspace{Name: "limit-2", Kind: "cpu", CPU: alone}, nil)
-	eventually(t, limit, "Karpenter refuses a node for the third", func() string {
+	await.NoProblem(t, limit, "Karpenter refuses a node for the third", func() string {
 		return l.note(t, "workspace-limit-2-", "node limits have been exhausted")
 	})
 	l.onlyPlaceholders(t, 2, preempted)
@@ -100,7 +101,7 @@ func (l *lab) drain(t *testing.T) {
 	drained := []string{nodes[0]}
 	l.drainNode(t, nodes[0])
 	var second string
-	eventually(t, limit, "the placeholder is on another node", func() string {
+	await.NoProblem(t, limit, "the placeholder is on another node", func() string {
 		for _, pod := range l.placeholders(t, "cpu") {
 			if node := pod.Spec.NodeName; node != "" && node != nodes[1] {
 				second = node
@@ -144,7 +145,7 @@ func (l *lab) zero(t *testing.T) {
 	require.NoError(t, l.Admin.Get(t.Context(), client.ObjectKeyFromObject(autoscaler), autoscaler))
 	require.NoError(t, l.Admin.Delete(t.Context(), autoscaler))
 	gone := time.Now()
-	eventually(t, 2*limit, "the nodes are gone", func() string {
+	await.NoProblem(t, 2*limit, "the nodes are gone", func() string {
 		// Again and again: the autoscaler may have had one last word.
 		if _, _, err := l.Kubectl(t.Context(), "", "scale", "-n", simulation.Placeholders, "deployment/spaces-placeholder-gpu", "--replicas=0"); err != nil {
 			return err.Error()

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/simulation"
 )
 
@@ -55,7 +56,7 @@ func (l *lab) zone(t *testing.T) {
 	l.counted(t, "cpu", "cold", "zone", 1, func() { first = here("zone-b", "us-east-1b") })
 	assert.True(t, first.Booted)
 	assert.True(t, first.Pulled)
-	eventually(t, limit, "the Event on the pod", func() string { return l.note(t, first.Pod, "cold: no warm node in zone us-east-1b") })
+	await.NoProblem(t, limit, "the Event on the pod", func() string { return l.note(t, first.Pod, "cold: no warm node in zone us-east-1b") })
 
 	l.want(t, "cpu", 3)
 	assert.Contains(t, l.refilled(t, "cpu", 3), first.Node, "the third placeholder goes where there is room already")
@@ -86,7 +87,7 @@ func (l *lab) volume(t *testing.T, name, zone string) {
 	}}
 	require.NoError(t, l.Admin.Create(t.Context(), volume))
 	require.NoError(t, l.Admin.Create(t.Context(), claim))
-	eventually(t, limit, "the claim is bound", func() string {
+	await.NoProblem(t, limit, "the claim is bound", func() string {
 		require.NoError(t, l.Admin.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
 		if claim.Status.Phase != corev1.ClaimBound {
 			return string(claim.Status.Phase)
@@ -111,7 +112,7 @@ func (l *lab) ownPool(t *testing.T) {
 	assert.Equal(t, selector, pod.Spec.NodeSelector)
 	assert.Nil(t, pod.Spec.Affinity)
 	assert.Equal(t, before+1, l.metric(t, finding, conflict...))
-	eventually(t, limit, "a cold start is counted", func() string {
+	await.NoProblem(t, limit, "a cold start is counted", func() string {
 		if now := l.metric(t, starts, `path="cold"`); now != cold+1 {
 			return fmt.Sprintf("%d instead of %d", now, cold+1)
 		}
@@ -129,7 +130,7 @@ func (l *lab) unmanaged(t *testing.T) {
 	l.cordon(t, "cordon") // where else such pods could go
 	t.Cleanup(func() { l.cordon(t, "uncordon") })
 	picky := l.other(t, "wants-a-gpu-node", "1", map[string]string{corev1.LabelInstanceTypeStable: "ml.g5.8xlarge"})
-	eventually(t, limit, "the scheduler refuses it", func() string {
+	await.NoProblem(t, limit, "the scheduler refuses it", func() string {
 		require.NoError(t, l.Admin.Get(t.Context(), client.ObjectKeyFromObject(picky), picky))
 		require.Empty(t, picky.Spec.NodeName)
 		for _, c := range picky.Status.Conditions {
@@ -141,7 +142,7 @@ func (l *lab) unmanaged(t *testing.T) {
 	})
 	for i, cpu := range []string{"3", "14"} {
 		pod := l.other(t, "cores-"+cpu, cpu, nil)
-		eventually(t, limit, "it runs", func() string {
+		await.NoProblem(t, limit, "it runs", func() string {
 			require.NoError(t, l.Admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
 			if pod.Status.Phase != corev1.PodRunning {
 				return fmt.Sprint(pod.Status.Conditions)

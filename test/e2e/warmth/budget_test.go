@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/controlplane"
 )
 
@@ -52,7 +53,7 @@ func (c *cluster) exists(t *testing.T, pod *corev1.Pod) bool {
 // covered waits until the budget has looked at its pods and covers this many.
 func (c *cluster) covered(t *testing.T, count int32) {
 	t.Helper()
-	eventually(t, "the budget has seen the pods", func() string {
+	await.NoProblem(t, limit, "the budget has seen the pods", func() string {
 		var budget policyv1.PodDisruptionBudget
 		require.NoError(t, c.admin.Get(t.Context(), client.ObjectKey{Namespace: placeholders, Name: "spaces-placeholder-cpu"}, &budget))
 		require.Zero(t, budget.Status.DisruptionsAllowed)
@@ -127,7 +128,7 @@ func TestPreemption(t *testing.T) {
 		t.Cleanup(func() {
 			assert.NoError(t, c.admin.Delete(context.WithoutCancel(t.Context()), big, client.GracePeriodSeconds(0)))
 		})
-		eventually(t, name+" is on a node", func() string {
+		await.NoProblem(t, limit, name+" is on a node", func() string {
 			require.NoError(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(big), big))
 			if big.Spec.NodeName == "" {
 				return fmt.Sprint(big.Status.Conditions)
@@ -160,7 +161,7 @@ func TestRollout(t *testing.T) {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		require.NoError(t, c.setImage(ctx, first))
-		eventually(t, "it is as it was", func() string {
+		await.NoProblem(t, limit, "it is as it was", func() string {
 			if image := deployment(ctx).Spec.Template.Spec.InitContainers[0].Image; image != first {
 				return "it pulls " + image
 			}
@@ -168,7 +169,7 @@ func TestRollout(t *testing.T) {
 		})
 	})
 	require.NoError(t, c.setImage(t.Context(), second))
-	eventually(t, "all pods pull the other image", func() string {
+	await.NoProblem(t, limit, "all pods pull the other image", func() string {
 		pods := c.pods(t.Context(), t)
 		require.LessOrEqual(t, len(pods), count)
 		done := 0
@@ -189,7 +190,7 @@ func TestRollout(t *testing.T) {
 	for _, pod := range c.pods(t.Context(), t) {
 		c.has(t, pod, labels("true", second))
 	}
-	eventually(t, "the rollout is over", func() string { return wanted(count, int(deployment(t.Context()).Status.UpdatedReplicas)) })
+	await.NoProblem(t, limit, "the rollout is over", func() string { return wanted(count, int(deployment(t.Context()).Status.UpdatedReplicas)) })
 }
 
 // The other replica goes on where one was killed: what has changed meanwhile is put right, and nothing else is written.

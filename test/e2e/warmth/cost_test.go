@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/harness/await"
 )
 
 // The controller-manager scales down the placeholder that has its node for itself, be it the oldest, and each time.
@@ -52,7 +54,7 @@ func (c *cluster) costs(t *testing.T, pod *corev1.Pod, beside bool) {
 	if beside {
 		want = "200"
 	}
-	eventually(t, "the cost of "+pod.Name, func() string {
+	await.NoProblem(t, limit, "the cost of "+pod.Name, func() string {
 		var now corev1.Pod
 		require.NoError(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), &now))
 		if got := now.Annotations[corev1.PodDeletionCost]; got != want {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/controlplane"
 	"warmpool.sh/test/harness/needs"
 )
@@ -75,7 +76,7 @@ func TestKarpenterExpiresNodes(t *testing.T) {
 	}))
 	c.has(t, pods[1], labels(""))
 	for _, pod := range pods {
-		eventually(t, "its node expires", func() string {
+		await.NoProblem(t, limit, "its node expires", func() string {
 			if c.exists(t, pod) {
 				return pod.Name + " is there"
 			}
@@ -105,7 +106,7 @@ func TestKarpenterRemovesTheNodeOfTheLonely(t *testing.T) {
 				}
 			}
 			c.loses(t, pods, lonely)
-			eventually(t, "its node goes with it", func() string {
+			await.NoProblem(t, limit, "its node goes with it", func() string {
 				if err := c.admin.Get(t.Context(), client.ObjectKey{Name: lonely.Spec.NodeName}, &corev1.Node{}); client.IgnoreNotFound(err) != nil || err == nil {
 					return fmt.Sprintf("node %s is there: %v", lonely.Spec.NodeName, err)
 				}

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/harness/await"
 )
 
 // nodes is how many there are; each has room for a placeholder, or for a pod that needs its place.
@@ -126,7 +128,7 @@ func (c *cluster) scale(t *testing.T, count int) []*corev1.Pod {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		set(ctx, 0)
-		eventually(t, "the placeholders are gone", func() string { return wanted(0, len(c.pods(ctx, t))) })
+		await.NoProblem(t, limit, "the placeholders are gone", func() string { return wanted(0, len(c.pods(ctx, t))) })
 		_, _, err := c.Kubectl(ctx, "", "uncordon", "--selector=karpenter.sh/nodepool")
 		require.NoError(t, err)
 	})
@@ -138,7 +140,7 @@ func (c *cluster) scale(t *testing.T, count int) []*corev1.Pod {
 func (c *cluster) settled(t *testing.T, count int) []*corev1.Pod {
 	t.Helper()
 	var pods []*corev1.Pod
-	eventually(t, "the placeholders are on nodes", func() string {
+	await.NoProblem(t, limit, "the placeholders are on nodes", func() string {
 		pods = c.pods(t.Context(), t)
 		for _, pod := range pods {
 			if pod.Spec.NodeName == "" {

@@ -28,7 +28,6 @@ import (
 
 const (
 	limit = 60 * time.Second // for anything that is waited for
-	step  = 50 * time.Millisecond
 
 	placeholders = "overprovisioning"
 	templates    = "jupyter-k8s-shared"

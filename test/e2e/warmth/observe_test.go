@@ -11,22 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/install"
 	"warmpool.sh/webhook/prepull"
 )
-
-// eventually waits until problem has nothing to say.
-func eventually(t *testing.T, what string, problem func() string) {
-	t.Helper()
-	last := ""
-	ok := assert.Eventually(t, func() bool { last = problem(); return last == "" }, limit, step, what)
-	require.True(t, ok, last)
-}
 
 // labels are those that warmpool sets: a value of prepull.WarmLabel, or empty for none, and images.
 func labels(warm string, images ...string) map[string]string {
@@ -43,7 +35,7 @@ func labels(warm string, images ...string) map[string]string {
 // has waits until a pod has exactly these labels of warmpool's.
 func (c *cluster) has(t *testing.T, pod *corev1.Pod, want map[string]string) {
 	t.Helper()
-	eventually(t, "the labels of "+pod.Name, func() string {
+	await.NoProblem(t, limit, "the labels of "+pod.Name, func() string {
 		if got := c.labelsOf(t, pod); !maps.Equal(got, want) {
 			return fmt.Sprintf("%s has the labels %v; wanted: %v", pod.Name, got, want)
 		}
@@ -101,7 +93,7 @@ func (c *cluster) writes(t *testing.T, name string) []string {
 // knows only after a while which nodes have Workspaces.
 func (c *cluster) wrote(t *testing.T, pod *corev1.Pod, times int) {
 	t.Helper()
-	eventually(t, "the API server has noted the writes", func() string {
+	await.NoProblem(t, limit, "the API server has noted the writes", func() string {
 		if got := labelWrites(c.writes(t, pod.Name)); len(got) != times {
 			return fmt.Sprintf("warmpool wrote %s %d times; wanted: %d\n%s", pod.Name, len(got), times, strings.Join(got, "\n"))
 		}
@@ -117,7 +109,7 @@ func labelWrites(bodies []string) []string {
 // counted waits until the gauge of the pool cpu has these values.
 func counted(t *testing.T, w *install.Warmpool, want map[string]int) {
 	t.Helper()
-	eventually(t, "the gauge", func() string {
+	await.NoProblem(t, limit, "the gauge", func() string {
 		metrics := scrape(t, w)
 		for _, state := range []string{"warm", "pulling", "failed", "pending"} {
 			if line := fmt.Sprintf("warmpool_placeholders{pool=\"cpu\",state=%q} %d\n", state, want[state]); !strings.Contains(metrics, line) {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/harness/await"
 )
 
 const team = "default" // the namespace of Workspaces
@@ -40,7 +42,7 @@ func TestStarts(t *testing.T) {
 			count := fmt.Sprintf("warmpool_workspace_start_seconds_count{path=%q,pool=\"cpu\"} ", s.path)
 			counted, timed := c.sample(t, sample), c.sample(t, count)
 			pod := c.workspace(t, s.name, s.node, s.cpu)
-			eventually(t, "the start is counted", func() string {
+			await.NoProblem(t, limit, "the start is counted", func() string {
 				if problem := wanted(counted+1, c.sample(t, sample)); problem != "" {
 					return problem + ", of these:\n" + c.starts(t)
 				}
@@ -51,7 +53,7 @@ func TestStarts(t *testing.T) {
 				assert.Empty(t, c.coldStarts(t, pod))
 				return
 			}
-			eventually(t, "the start is told", func() string { return wanted(1, len(c.coldStarts(t, pod))) })
+			await.NoProblem(t, limit, "the start is told", func() string { return wanted(1, len(c.coldStarts(t, pod))) })
 			assert.Contains(t, c.coldStarts(t, pod)[0], s.note)
 		})
 	}
@@ -86,7 +88,7 @@ func (c *cluster) workspace(t *testing.T, name, node, cpu string) *corev1.Pod {
 	t.Cleanup(func() {
 		assert.NoError(t, c.admin.Delete(context.WithoutCancel(t.Context()), pod, client.GracePeriodSeconds(0)))
 	})
-	eventually(t, "it runs", func() string {
+	await.NoProblem(t, limit, "it runs", func() string {
 		require.NoError(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
 		if pod.Spec.NodeName == "" {
 			return fmt.Sprint(pod.Status.Conditions)

@@ -21,6 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/controlplane"
 	"warmpool.sh/test/harness/install"
 	"warmpool.sh/test/harness/needs"
@@ -102,7 +103,7 @@ func (c *cluster) breaks(t *testing.T) {
 // findsAndTells waits for the metric and the Events, of which it gives the number.
 func (c *cluster) findsAndTells(t *testing.T) int {
 	t.Helper()
-	eventually(t, "the findings", func() string {
+	await.NoProblem(t, limit, "the findings", func() string {
 		broken, _ := c.metric(t, "warmpool_audit_findings", `rule="cpa-config"`, `severity="error"`, `pool="cpu"`)
 		outside, _ := c.metric(t, "warmpool_audit_findings", `rule="workspace-pool-conflict"`)
 		if broken != 1 || outside != 1 || len(c.events(t, "CpaConfig")) == 0 {
@@ -141,7 +142,7 @@ func (c *cluster) changesLeader(t *testing.T) {
 	assert.False(t, found, "who does not lead does not audit")
 	require.NoError(t, first.Stop())
 	c.audited(t, 1)
-	eventually(t, "the new leader asks for the Event that is there", func() string {
+	await.NoProblem(t, limit, "the new leader asks for the Event that is there", func() string {
 		if !slices.ContainsFunc(c.requests(t), func(r request) bool { return r.Verb == "create" && r.Status.Code == http.StatusConflict }) {
 			return "no request was answered by 409"
 		}
@@ -155,7 +156,7 @@ func (c *cluster) reports(t *testing.T) (report interface {
 	GetUID() types.UID
 }) {
 	t.Helper()
-	eventually(t, "the reports", func() string {
+	await.NoProblem(t, limit, "the reports", func() string {
 		of := c.report(t, openReport, placeholders)
 		if rules := rulesIn(of); !strings.Contains(rules, "cpa-config") {
 			return "the report of the placeholders has " + rules
@@ -191,7 +192,7 @@ func (c *cluster) fixes(t *testing.T, uid types.UID) {
 	t.Helper()
 	c.setParameters(t, `{\"nodesPerReplica\": 4, \"min\": 2, \"max\": 5}`)
 	require.NoError(t, c.admin.Delete(t.Context(), workspace(), client.GracePeriodSeconds(0)))
-	eventually(t, "the findings are gone", func() string {
+	await.NoProblem(t, limit, "the findings are gone", func() string {
 		if _, found := c.metric(t, "warmpool_audit_findings", `rule="cpa-config"`, `severity="error"`); found {
 			return "the metric has the finding"
 		}
@@ -212,7 +213,7 @@ func (c *cluster) losesCRDs(t *testing.T) {
 	for _, crd := range openReports(t) {
 		require.NoError(t, c.admin.Delete(t.Context(), crd))
 	}
-	eventually(t, "the reports in the other API", func() string {
+	await.NoProblem(t, limit, "the reports in the other API", func() string {
 		if rules := rulesIn(c.report(t, policyReport, placeholders)); !strings.Contains(rules, "cpa-rbac") {
 			return "the report of the placeholders has " + rules
 		}
@@ -233,7 +234,7 @@ func (c *cluster) isNotBlinded(t *testing.T) {
 	require.NoError(t, c.admin.Delete(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "warmpool"}}))
 	require.NoError(t, c.Apply(t.Context(), decode(t, filepath.Join("testdata", "blinding.yaml"))...))
 	c.setParameters(t, "nonsense")
-	eventually(t, "the finding about CPA's parameters", func() string {
+	await.NoProblem(t, limit, "the finding about CPA's parameters", func() string {
 		if broken, _ := c.metric(t, "warmpool_audit_findings", `rule="cpa-config"`, `severity="error"`, `pool="cpu"`); broken != 1 {
 			return "not found"
 		}

@@ -11,20 +11,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/controlplane"
 	"warmpool.sh/test/harness/install"
 )
 
 const (
 	limit = 90 * time.Second // for anything that is waited for
-	step  = 100 * time.Millisecond
 	user  = "system:serviceaccount:warmpool-system:warmpool"
 )
 
@@ -69,14 +68,6 @@ func openReports(t *testing.T) []*unstructured.Unstructured {
 	return crds
 }
 
-// eventually waits until problem has nothing to say.
-func eventually(t *testing.T, what string, problem func() string) {
-	t.Helper()
-	last := ""
-	ok := assert.Eventually(t, func() bool { last = problem(); return last == "" }, limit, step, what)
-	require.True(t, ok, last)
-}
-
 // metric is the sum of the leader's samples whose labels contain all parts; found reports whether there is one.
 func (c *cluster) metric(t *testing.T, name string, parts ...string) (sum float64, found bool) {
 	t.Helper()
@@ -89,7 +80,7 @@ func (c *cluster) metric(t *testing.T, name string, parts ...string) (sum float6
 func (c *cluster) audited(t *testing.T, more float64) {
 	t.Helper()
 	before, _ := c.metric(t, "warmpool_audits_total", `result="success"`)
-	eventually(t, "another audit", func() string {
+	await.NoProblem(t, limit, "another audit", func() string {
 		now, _ := c.metric(t, "warmpool_audits_total", `result="success"`)
 		if now < before+more {
 			return fmt.Sprintf("%v audits, before: %v", now, before)

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/install"
 )
 
@@ -35,7 +36,7 @@ func served(w *install.Warmpool) (*x509.Certificate, error) {
 func (c *cluster) allServe(t *testing.T, good func(*x509.Certificate) error) {
 	t.Helper()
 	for _, w := range c.replicas {
-		eventually(t, "the certificate is served", func() error {
+		await.NoError(t, limit, "the certificate is served", func() error {
 			certificate, err := served(w)
 			if err != nil {
 				return err
@@ -77,7 +78,7 @@ func changeCA(t *testing.T, c *cluster, l *load) string {
 	began := time.Now()
 	require.NoError(t, c.admin.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: install.Namespace, Name: "warmpool-ca"}}))
 	var now []*x509.Certificate
-	eventually(t, "both CAs are trusted", func() error {
+	await.NoError(t, limit, "both CAs are trusted", func() error {
 		bundle, err := c.bundle(t.Context())
 		if err != nil {
 			return err
@@ -103,7 +104,7 @@ func wipeBundle(t *testing.T, c *cluster, l *load) string {
 	for range times {
 		l.mark()
 		c.setBundle(t, nil)
-		eventually(t, "caBundle is back", func() error {
+		await.NoError(t, limit, "caBundle is back", func() error {
 			bundle, err := c.bundle(t.Context())
 			if err == nil && len(bundle) == 0 {
 				return errors.New("it is empty")

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/controlplane"
 	"warmpool.sh/test/harness/install"
 	"warmpool.sh/test/harness/needs"
@@ -120,7 +121,7 @@ func alive(w *install.Warmpool) bool { return syscall.Kill(w.PID(), 0) == nil }
 func (c *cluster) leader(t *testing.T) *install.Warmpool {
 	t.Helper()
 	var found *install.Warmpool
-	eventually(t, "one leads", func() error {
+	await.NoError(t, limit, "one leads", func() error {
 		for _, w := range c.replicas {
 			text, err := install.Metrics(t.Context(), w.MetricsURL)
 			if err != nil {
@@ -155,7 +156,7 @@ func (c *cluster) configurations(ctx context.Context) ([]*admissionv1.MutatingWe
 // setBundle writes caBundle of all webhooks, as somebody who is not warmpool.
 func (c *cluster) setBundle(t *testing.T, bundle []byte) {
 	t.Helper()
-	eventually(t, "caBundle is written", func() error {
+	await.NoError(t, limit, "caBundle is written", func() error {
 		mutating, validating, err := c.configurations(t.Context())
 		if err != nil {
 			return err
@@ -177,7 +178,7 @@ func (c *cluster) setBundle(t *testing.T, bundle []byte) {
 // failClosed has pods that warmpool cannot be asked about refused: each failure shows.
 func (c *cluster) failClosed(t *testing.T) {
 	t.Helper()
-	eventually(t, "pods are refused without warmpool", func() error {
+	await.NoError(t, limit, "pods are refused without warmpool", func() error {
 		mutating, _, err := c.configurations(t.Context())
 		if err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/install"
 )
 
@@ -132,7 +133,7 @@ func killLeader(t *testing.T, c *cluster, l *load) string {
 	template.SetNamespace("jupyter-k8s-shared")
 	template.SetName("gpu")
 	require.NoError(t, c.admin.Patch(t.Context(), template, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"defaultImage":"`+image+`"}}`))))
-	eventually(t, "the placeholder pulls the new image", func() error {
+	await.NoError(t, limit, "the placeholder pulls the new image", func() error {
 		d := &appsv1.Deployment{}
 		if err := c.admin.Get(t.Context(), client.ObjectKey{Namespace: "overprovisioning", Name: "spaces-placeholder-gpu"}, d); err != nil {
 			return err
@@ -153,7 +154,7 @@ func breakConfiguration(t *testing.T, c *cluster, l *load) string {
 	l.mark()
 	for _, w := range c.replicas {
 		require.NoError(t, os.WriteFile(w.ConfigFile, []byte("pools: ["), 0o600))
-		eventually(t, "the file is refused", func() error {
+		await.NoError(t, limit, "the file is refused", func() error {
 			text, err := install.Metrics(t.Context(), w.MetricsURL)
 			if err == nil && !strings.Contains(text, `warmpool_config_reloads_total{result="refused"} 1`) {
 				return errors.New("not refused")
@@ -183,7 +184,7 @@ func removeCRDs(t *testing.T, c *cluster, l *load) string {
 	l.until(t, "the NodePool's taint is not known any more", func(a answer) bool { return a.partly })
 	l.steady(t)
 	l.mark()
-	eventually(t, "the CRDs are back", func() error { return c.Apply(t.Context(), crds...) }) // the old ones are still on their way out
+	await.NoError(t, limit, "the CRDs are back", func() error { return c.Apply(t.Context(), crds...) }) // the old ones are still on their way out
 	require.NoError(t, c.Apply(t.Context(), c.examples(t, root)...))
 	l.until(t, "the NodePool's taint is known again", func(a answer) bool { return a.err == nil && !a.partly })
 	return fmt.Sprintf("meanwhile %d pods without the toleration that only the NodePool asks for", l.partly())

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/harness/await"
 )
 
 const (
@@ -171,7 +173,7 @@ func (l *load) mark() {
 func (l *load) steady(t *testing.T) {
 	t.Helper()
 	since := time.Now()
-	eventually(t, "pods are placed", func() error {
+	await.NoError(t, limit, "pods are placed", func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		good := 0
@@ -192,7 +194,7 @@ func (l *load) steady(t *testing.T) {
 func (l *load) until(t *testing.T, what string, is func(answer) bool) {
 	t.Helper()
 	since := time.Now()
-	eventually(t, what, func() error {
+	await.NoError(t, limit, what, func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if !slices.ContainsFunc(l.all, func(a answer) bool { return a.at.After(since) && is(a) }) {

@@ -14,7 +14,6 @@ import (
 
 const (
 	limit = 90 * time.Second // for anything that is waited for
-	step  = 50 * time.Millisecond
 )
 
 var (

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/install"
 )
 
@@ -29,7 +30,7 @@ func (c *cluster) testNobody(t *testing.T) {
 	})...))
 
 	t.Run("a Workspace pod is created, and not placed", func(t *testing.T) {
-		eventually(t, "the policy is in force", func() error { return c.admin.Create(t.Context(), workspacePod()) })
+		await.NoError(t, limit, "the policy is in force", func() error { return c.admin.Create(t.Context(), workspacePod()) })
 		pod, began := workspacePod(), time.Now()
 		require.NoError(t, c.admin.Create(t.Context(), pod))
 		t.Logf("after %s", time.Since(began))
@@ -42,7 +43,7 @@ func (c *cluster) testNobody(t *testing.T) {
 			return pod
 		}
 		c.failClosed(t) // else it would not show
-		eventually(t, "the policy is in force", func() error {
+		await.NoError(t, limit, "the policy is in force", func() error {
 			if err := c.admin.Create(t.Context(), workspacePod()); err == nil {
 				return errUnplaced
 			}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/install"
 )
 
@@ -80,7 +81,7 @@ func TestPolicy(t *testing.T) {
 // inForce waits until warmpool says of the binding that is there that pods are placed by it, as install.sh does.
 func (c *cluster) inForce(t *testing.T) {
 	t.Helper()
-	eventually(t, "the policy is in force", func() error {
+	await.NoError(t, limit, "the policy is in force", func() error {
 		binding, parameters := &admissionv1.MutatingAdmissionPolicyBinding{}, &corev1.ConfigMap{}
 		if err := c.admin.Get(t.Context(), client.ObjectKey{Name: policyName}, binding); err != nil {
 			return err
@@ -103,7 +104,7 @@ func (c *cluster) inForce(t *testing.T) {
 // webhookAsked waits until the API server sends pods to the replicas.
 func (c *cluster) webhookAsked(t *testing.T) {
 	t.Helper()
-	eventually(t, "the webhook of pods is asked", func() error {
+	await.NoError(t, limit, "the webhook of pods is asked", func() error {
 		for _, w := range c.replicas {
 			text, err := install.Metrics(t.Context(), w.MetricsURL)
 			if err == nil && strings.Contains(text, `,webhook="pods"} `) {
@@ -140,7 +141,7 @@ func addTaint(t *testing.T, c *cluster, l *load) string {
 	const key = "example.com/second"
 	nodePool := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "karpenter.sh/v1", "kind": "NodePool"}}
 	nodePool.SetName("spaces-gpu")
-	eventually(t, "one leads, and the policy is current", func() error { // the one before was killed
+	await.NoError(t, limit, "one leads, and the policy is current", func() error { // the one before was killed
 		text, err := install.Metrics(t.Context(), c.leader(t).MetricsURL)
 		if err == nil && !hasLine(text, "warmpool_placement_policy_current 1") {
 			err = errors.New("it is not current")
@@ -151,7 +152,7 @@ func addTaint(t *testing.T, c *cluster, l *load) string {
 	began := time.Now()
 	patch := fmt.Sprintf(`[{"op": "add", "path": "/spec/template/spec/taints/-", "value": {"key": %q, "value": "notebooks", "effect": "NoSchedule"}}]`, key)
 	require.NoError(t, c.admin.Patch(t.Context(), nodePool, client.RawPatch(types.JSONPatchType, []byte(patch))))
-	eventually(t, "pods tolerate it", func() error {
+	await.NoError(t, limit, "pods tolerate it", func() error {
 		pod := workspacePod()
 		if err := c.admin.Create(t.Context(), pod, client.DryRunAll); err != nil {
 			return err

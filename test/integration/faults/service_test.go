@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/controlplane"
 	"warmpool.sh/test/harness/install"
 )
@@ -199,7 +199,7 @@ func (s *service) serving(t *testing.T) *install.Warmpool {
 	}
 	const several = 10_000 // bytes, more than a handshake
 	var found *install.Warmpool
-	eventually(t, "a replica serves", func() error {
+	await.NoError(t, limit, "a replica serves", func() error {
 		for i, e := range endpoints {
 			if e.sent.Load() > before[i]+several {
 				found = e.Warmpool
@@ -209,10 +209,4 @@ func (s *service) serving(t *testing.T) *install.Warmpool {
 		return errors.New("none is asked")
 	})
 	return found
-}
-
-// eventually waits until get gives no error.
-func eventually(t *testing.T, what string, get func() error) {
-	t.Helper()
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NoError(c, get(), what) }, limit, step)
 }

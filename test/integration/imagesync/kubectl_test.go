@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/needs"
 )
 
@@ -65,7 +66,7 @@ func TestWhatKubectlShows(t *testing.T) {
 // known waits until warmpool knows the template of a pool: a dry run says nothing.
 func (c *cluster) known(t *testing.T, pool string) {
 	t.Helper()
-	eventually(t, "warmpool knows the template of "+pool, func() string {
+	await.NoProblem(t, limit, "warmpool knows the template of "+pool, func() string {
 		_, stderr := c.kubectl(t, manifest(pool, first), "apply", "-f", "-", "--dry-run=server")
 		if strings.Contains(stderr, "placeholder-image") {
 			return stderr

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/controlplane"
 	"warmpool.sh/test/harness/install"
 	"warmpool.sh/test/harness/needs"
@@ -97,7 +98,7 @@ func (c *cluster) restart(t *testing.T) {
 	require.NoError(t, c.warmpool.Stop())
 	c.warmpool = start(c.warmpool.WebhookPort)
 	c.warmpool.ConfigFile = configuration
-	eventually(t, "the second replica leads", func() string {
+	await.NoProblem(t, limit, "the second replica leads", func() string {
 		log, err := os.ReadFile(second.Log)
 		require.NoError(t, err)
 		if strings.Contains(string(log), "successfully acquired lease") || strings.Contains(string(log), "Starting workers") {

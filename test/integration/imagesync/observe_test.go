@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -19,25 +18,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/install"
 	"warmpool.sh/webhook/prepull"
 )
 
 func merge(patch string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(patch)) }
 
-// eventually waits until problem has nothing to say.
-func eventually(t *testing.T, what string, problem func() string) {
-	t.Helper()
-	last := ""
-	ok := assert.Eventually(t, func() bool { last = problem(); return last == "" }, limit, step, what)
-	require.True(t, ok, last)
-}
-
 // synced waits until a placeholder pulls exactly the images, and says in its annotations that this is what was synced.
 func (c *cluster) synced(t *testing.T, name string, images ...string) *appsv1.Deployment {
 	t.Helper()
 	var d *appsv1.Deployment
-	eventually(t, name+" is synced", func() string {
+	await.NoProblem(t, limit, name+" is synced", func() string {
 		d = c.deployment(t, name)
 		got := prepull.Pulled(d.Spec.Template.Spec.InitContainers)
 		if slices.Equal(got, images) && prepull.RecordOf(d.Annotations).Covers(images) {
@@ -91,7 +83,7 @@ func (c *cluster) events(t *testing.T, kind, name, reason string) []eventsv1.Eve
 func (c *cluster) told(t *testing.T, kind, name, reason string, parts ...string) eventsv1.Event {
 	t.Helper()
 	var found eventsv1.Event
-	eventually(t, "an Event "+reason+" on "+kind+" "+name, func() string {
+	await.NoProblem(t, limit, "an Event "+reason+" on "+kind+" "+name, func() string {
 		problem := fmt.Sprintf("no Event %s on %s %s", reason, kind, name)
 		for _, e := range c.events(t, kind, name, reason) {
 			problem = "another note: " + e.Note
@@ -138,7 +130,7 @@ func (c *cluster) writes(t *testing.T, name string) int {
 // wrote waits until there are this many writes; one more that came later would be told at the next look.
 func (c *cluster) wrote(t *testing.T, name string, times int) {
 	t.Helper()
-	eventually(t, "the API server has noted the writes", func() string {
+	await.NoProblem(t, limit, "the API server has noted the writes", func() string {
 		if got := c.writes(t, name); got != times {
 			return fmt.Sprintf("warmpool wrote %s %d times; wanted: %d", name, got, times)
 		}
@@ -150,7 +142,7 @@ func (c *cluster) wrote(t *testing.T, name string, times int) {
 // among them. (Its generation says less: annotations count there, the Deployment controller's own too.)
 func (c *cluster) rollouts(t *testing.T, name string) (count int) {
 	t.Helper()
-	eventually(t, "the Deployment controller has made the ReplicaSet of "+name, func() string {
+	await.NoProblem(t, limit, "the Deployment controller has made the ReplicaSet of "+name, func() string {
 		var list appsv1.ReplicaSetList
 		require.NoError(t, c.admin.List(t.Context(), &list, client.InNamespace(placeholders), client.MatchingLabels{"placeholder": name}))
 		count = len(list.Items)

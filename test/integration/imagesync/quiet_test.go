@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/harness/await"
 )
 
 func rolling(surge, unavailable int32) *appsv1.RollingUpdateDeployment {
@@ -80,7 +82,7 @@ func TestPlaceholderThatIsMadeAgainStartsWithTheImage(t *testing.T) {
 	c.setImage(t, "recreated", second)
 	c.synced(t, "recreated", second)
 	require.NoError(t, c.admin.Delete(t.Context(), old, client.PropagationPolicy(metav1.DeletePropagationForeground)))
-	eventually(t, "it is gone", func() string {
+	await.NoProblem(t, limit, "it is gone", func() string {
 		if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(old), &appsv1.Deployment{}); err == nil {
 			return "it is there"
 		}

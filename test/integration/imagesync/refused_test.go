@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/harness/await"
 )
 
 // refusing is a policy of somebody else: no image of this registry in the placeholder called refused.
@@ -33,7 +35,7 @@ func TestImageThatAPolicyRefuses(t *testing.T) {
 	require.Equal(t, 1, c.rollouts(t, "refused"))
 	c.apply(t, refusing)
 	patch := client.RawPatch("application/json-patch+json", []byte(`[{"op": "replace", "path": "/spec/template/spec/initContainers/0/image", "value": "untrusted.example/try:1"}]`))
-	eventually(t, "the policy is in force", func() string {
+	await.NoProblem(t, limit, "the policy is in force", func() string {
 		// Beside warmpool, which would keep the image.
 		d := c.deployment(t, "refused")
 		d.Labels[unseen] = "yes"

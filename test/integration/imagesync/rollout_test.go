@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/webhook/controller/imagesync"
 	"warmpool.sh/webhook/prepull"
 )
@@ -26,7 +27,7 @@ const (
 // complete waits until a rollout has ended.
 func (c *cluster) complete(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, "the rollout of "+name+" is complete", func() string {
+	await.NoProblem(t, limit, "the rollout of "+name+" is complete", func() string {
 		d := c.deployment(t, name)
 		if s := d.Status; s.ObservedGeneration == d.Generation && s.UpdatedReplicas == *d.Spec.Replicas && s.ReadyReplicas == *d.Spec.Replicas && s.Replicas == *d.Spec.Replicas {
 			return ""
@@ -81,7 +82,7 @@ func TestTemplateChangeIsOneRolloutOnTheSameNodes(t *testing.T) {
 	}
 	assert.EqualValues(t, 1, c.metric(t, "warmpool_image_sync_total", `pool="rollout"`))
 	assert.EqualValues(t, 1, c.metric(t, "warmpool_image_sync_total", `pool="rollout",result="synced"`))
-	eventually(t, "the pool is in sync", func() string {
+	await.NoProblem(t, limit, "the pool is in sync", func() string {
 		if c.metric(t, "warmpool_image_in_sync", `pool="rollout"`) == 1 {
 			return ""
 		}

@@ -7,13 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/test/harness/await"
 )
 
 // runningPod waits for the pod of a placeholder that pulls an image.
 func (c *cluster) runningPod(t *testing.T, name, image string) *corev1.Pod {
 	t.Helper()
 	var found *corev1.Pod
-	eventually(t, "a pod of "+name+" with "+image+" runs", func() string {
+	await.NoProblem(t, limit, "a pod of "+name+" with "+image+" runs", func() string {
 		var pods corev1.PodList
 		require.NoError(t, c.admin.List(t.Context(), &pods, client.InNamespace(placeholders), client.MatchingLabels{"placeholder": name}))
 		for i := range pods.Items {

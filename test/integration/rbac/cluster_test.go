@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/controlplane"
 	"warmpool.sh/test/harness/install"
 	"warmpool.sh/test/harness/needs"
@@ -112,7 +113,7 @@ func (c *cluster) setBundle(t *testing.T, bundle []byte) {
 // meanwhile.
 func (c *cluster) changeWebhooks(t *testing.T, change func(*admissionv1.WebhookClientConfig, **metav1.LabelSelector)) {
 	t.Helper()
-	eventually(t, "the webhook configurations are written", func() error {
+	await.NoError(t, limit, "the webhook configurations are written", func() error {
 		validating := &admissionv1.ValidatingWebhookConfiguration{}
 		if err := c.admin.Get(t.Context(), client.ObjectKey{Name: "warmpool"}, validating); err != nil {
 			return err
@@ -150,17 +151,11 @@ func (c *cluster) examples(t *testing.T, name string) []*unstructured.Unstructur
 // askedFor waits until warmpool has asked for something that is told by its text.
 func (c *cluster) askedFor(t *testing.T, what string) {
 	t.Helper()
-	eventually(t, what, func() error {
+	await.NoError(t, limit, what, func() error {
 		allowed, _, err := asked(c.Dir)
 		if err == nil && !slices.ContainsFunc(allowed, func(r request) bool { return strings.HasPrefix(r.String(), what) }) {
 			err = fmt.Errorf("warmpool has not asked for this: %s", what)
 		}
 		return err
 	})
-}
-
-// eventually waits until get gives no error.
-func eventually(t *testing.T, what string, get func() error) {
-	t.Helper()
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NoError(c, get(), what) }, limit, step)
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/controlplane"
 	"warmpool.sh/test/harness/install"
 	"warmpool.sh/test/harness/needs"
@@ -104,7 +105,7 @@ func TestOwnWrites(t *testing.T) {
 
 	// The policy counts a second after it was written.
 	const refusal = "ValidatingAdmissionPolicy 'warmpool-own-writes' with binding 'warmpool-own-writes' denied request"
-	eventually(t, "the policy is in force", func() error {
+	await.NoError(t, limit, "the policy is in force", func() error {
 		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/stay"]}]`))
 		if err := warmpool.Patch(t.Context(), placeholder.DeepCopy(), patch, client.DryRunAll); err == nil {
 			return assert.AnError

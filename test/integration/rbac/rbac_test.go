@@ -23,6 +23,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/install"
 )
 
@@ -89,7 +90,7 @@ func (c *cluster) images(t *testing.T) {
 	c.setImage(t, image)
 	for range 3 {
 		d := &appsv1.Deployment{}
-		eventually(t, "the placeholder pulls the new image", func() error {
+		await.NoError(t, limit, "the placeholder pulls the new image", func() error {
 			if err := c.admin.Get(t.Context(), key, d); err != nil {
 				return err
 			}
@@ -115,7 +116,7 @@ func (c *cluster) hidePlaceholders(t *testing.T) {
 	broken, err := os.ReadFile(filepath.Join(c.root, "manifests", "try", "placeholder-broken.yaml"))
 	require.NoError(t, err)
 	text := strings.Replace(string(broken), "name: spaces-placeholder-gpu", "name: unseen", 1)
-	eventually(t, "no placeholder is sent", func() error {
+	await.NoError(t, limit, "no placeholder is sent", func() error {
 		_, _, err := c.Kubectl(t.Context(), text, "create", "--dry-run=server", "-f", "-")
 		return err
 	})
@@ -160,7 +161,7 @@ func (c *cluster) nodes(t *testing.T) {
 			Status: corev1.NodeStatus{Capacity: offer, Allocatable: offer},
 		}))
 		c.askedFor(t, verb+" of configmaps")
-		eventually(t, "what is seen of the pool is kept", func() error {
+		await.NoError(t, limit, "what is seen of the pool is kept", func() error {
 			return c.admin.Get(t.Context(), client.ObjectKey{Namespace: install.Namespace, Name: "warmpool-last-seen"}, &corev1.ConfigMap{})
 		})
 	}
@@ -170,7 +171,7 @@ func (c *cluster) nodes(t *testing.T) {
 func (c *cluster) configuration(t *testing.T) {
 	for _, w := range c.replicas {
 		require.NoError(t, os.WriteFile(w.ConfigFile, []byte("pools: ["), 0o600))
-		eventually(t, "the file is refused", func() error {
+		await.NoError(t, limit, "the file is refused", func() error {
 			log, err := os.ReadFile(w.Log)
 			if err == nil && !strings.Contains(string(log), "new configuration refused") {
 				err = errors.New("not yet")

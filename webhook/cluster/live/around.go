@@ -6,14 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,63 +36,61 @@ const maxNamespaces = 50
 // Around reads what only an audit looks at, as far as the facts call for it. The number of requests depends on the
 // namespaces with placeholders, the CPAs and the kinds of node classes, and on the number of pods only by their pages.
 func (r *Reading) Around(ctx context.Context, facts *cluster.Snapshot, scope Scope) cluster.Around {
-	scalers := scalersOf(facts.Deployments, scope)
-	here := query{namespaces: namespacesOf(facts.Deployments, scope.IsPlaceholder, scalers), first: scope.Placeholders}
-	around := cluster.Around{
-		Pods:    r.pods(ctx, here, scope.Workspaces),
-		Events:  list(ctx, r, &eventsv1.EventList{}, here, strip, as[eventsv1.Event]),
-		Budgets: list(ctx, r, &policyv1.PodDisruptionBudgetList{}, here, strip, as[policyv1.PodDisruptionBudget]),
-
-		ConfigMaps:         get[corev1.ConfigMap](ctx, r, configMapsOf(scalers, scope.Placeholders)),
-		MutatingWebhooks:   get[admissionregistrationv1.MutatingWebhookConfiguration](ctx, r, []client.ObjectKey{{Name: scope.Webhooks}, {Name: scope.PodsWebhook}}),
-		ValidatingWebhooks: get[admissionregistrationv1.ValidatingWebhookConfiguration](ctx, r, []client.ObjectKey{{Name: scope.Webhooks}}),
-
-		NodeClasses:     r.nodeClasses(ctx, facts.NodePools),
-		CapacityBuffers: listCustom(ctx, r, cluster.CapacityBufferGroupKind, cluster.Known[cluster.CapacityBuffer](nil), cluster.CapacityBufferFrom),
-		WorkloadPriorityClasses: listCustom(ctx, r, cluster.WorkloadPriorityClassGroupKind,
-			cluster.Known[cluster.WorkloadPriorityClass](nil), cluster.WorkloadPriorityClassFrom),
-
-		// No one asks for them where there is no claim.
-		Volumes: cluster.Known[corev1.PersistentVolume](nil), Claims: cluster.Known[corev1.PersistentVolumeClaim](nil),
+	s := *facts
+	s.Around = cluster.Around{}
+	scalers := scalersOf(s.Deployments, scope)
+	here := query{namespaces: namespacesOf(s.Deployments, scope.IsPlaceholder, scalers), first: scope.Placeholders}
+	r.pods(ctx, &s, here, scope.Workspaces)
+	r.list(ctx, &s, here, cluster.Events, cluster.PodDisruptionBudgets)
+	r.get(ctx, &s, cluster.ConfigMaps, configMapsOf(scalers, scope.Placeholders))
+	r.get(ctx, &s, cluster.MutatingWebhooks, []client.ObjectKey{{Name: scope.Webhooks}, {Name: scope.PodsWebhook}})
+	r.get(ctx, &s, cluster.ValidatingWebhooks, []client.ObjectKey{{Name: scope.Webhooks}})
+	s.NodeClasses = r.nodeClasses(ctx, s.NodePools)
+	r.list(ctx, &s, everywhere, cluster.CapacityBuffers, cluster.WorkloadPriorityClasses)
+	r.targets(ctx, &s)
+	r.rights(ctx, &s, here, len(scalers) > 0, scope.WithoutRBAC)
+	r.get(ctx, &s, cluster.PodTemplates, podTemplatesOf(s.CapacityBuffers))
+	claimed := query{namespaces: claimingNamespaces(s.Pods, scope.Workspaces)}
+	r.list(ctx, &s, claimed, cluster.PersistentVolumeClaims)
+	if len(claimed.namespaces) > 0 {
+		r.list(ctx, &s, everywhere, cluster.PersistentVolumes)
+	} else { // no one asks for them where there is no claim
+		cluster.PersistentVolumes.PutFound(&s, cluster.Found{})
 	}
-	r.targets(ctx, &around)
-	r.rights(ctx, &around, here, len(scalers) > 0, scope.WithoutRBAC)
-	around.PodTemplates = get[corev1.PodTemplate](ctx, r, podTemplatesOf(around.CapacityBuffers))
-	if claimed := claimingNamespaces(around.Pods, scope.Workspaces); len(claimed) > 0 {
-		around.Claims = list(ctx, r, &corev1.PersistentVolumeClaimList{}, query{namespaces: slices.Sorted(maps.Keys(claimed))}, strip, as[corev1.PersistentVolumeClaim])
-		around.Volumes = list(ctx, r, &corev1.PersistentVolumeList{}, everywhere, strip, as[corev1.PersistentVolume])
-	}
-	return around
+	return s.Around
 }
 
 // rights reads who may do what, where there is a CPA that needs to.
-func (r *Reading) rights(ctx context.Context, around *cluster.Around, here query, needed bool, without string) {
-	switch {
-	case !needed:
-		around.Roles, around.RoleBindings = cluster.Known[rbacv1.Role](nil), cluster.Known[rbacv1.RoleBinding](nil)
-		around.ClusterRoles, around.ClusterRoleBindings = cluster.Known[rbacv1.ClusterRole](nil), cluster.Known[rbacv1.ClusterRoleBinding](nil)
-	case without != "":
-		around.Roles, around.RoleBindings = cluster.Unknown[rbacv1.Role](without), cluster.Unknown[rbacv1.RoleBinding](without)
-		around.ClusterRoles, around.ClusterRoleBindings = cluster.Unknown[rbacv1.ClusterRole](without), cluster.Unknown[rbacv1.ClusterRoleBinding](without)
-	default:
-		around.Roles = list(ctx, r, &rbacv1.RoleList{}, here, strip, as[rbacv1.Role])
-		around.RoleBindings = list(ctx, r, &rbacv1.RoleBindingList{}, here, strip, as[rbacv1.RoleBinding])
-		around.ClusterRoles = list(ctx, r, &rbacv1.ClusterRoleList{}, everywhere, strip, as[rbacv1.ClusterRole])
-		around.ClusterRoleBindings = list(ctx, r, &rbacv1.ClusterRoleBindingList{}, everywhere, strip, as[rbacv1.ClusterRoleBinding])
+func (r *Reading) rights(ctx context.Context, s *cluster.Snapshot, here query, needed bool, without string) {
+	if needed && without == "" {
+		r.list(ctx, s, here, cluster.Roles, cluster.RoleBindings)
+		r.list(ctx, s, everywhere, cluster.ClusterRoles, cluster.ClusterRoleBindings)
+		return
+	}
+	for _, k := range []cluster.AnyKind{cluster.Roles, cluster.RoleBindings, cluster.ClusterRoles, cluster.ClusterRoleBindings} {
+		if needed {
+			k.Put(s, k.Unknown(without))
+		} else {
+			k.PutFound(s, cluster.Found{})
+		}
 	}
 }
 
 // pods are those of Workspaces anywhere, and all in the namespaces of placeholders.
-func (r *Reading) pods(ctx context.Context, here query, workspaces labels.Selector) cluster.Facts[corev1.Pod] {
-	pods := list(ctx, r, &corev1.PodList{}, query{selector: workspaces}, stripAuditedPod, as[corev1.Pod])
-	if !pods.Known() {
-		return pods
+func (r *Reading) pods(ctx context.Context, s *cluster.Snapshot, here query, workspaces labels.Selector) {
+	found, reason := r.find(ctx, query{selector: workspaces}, cluster.Pods)
+	placeholders := cluster.Found{}
+	if reason == "" {
+		placeholders, reason = r.find(ctx, here, cluster.Pods)
 	}
-	placeholders := list(ctx, r, &corev1.PodList{}, here, stripAuditedPod, as[corev1.Pod])
-	if !placeholders.Known() {
-		return placeholders
+	if reason != "" {
+		s.Pods = cluster.Unknown[corev1.Pod](reason)
+		return
 	}
-	return pods.With(maps.Collect(placeholders.All())).WithUnread(placeholders.Unread())
+	maps.Copy(found.Objects, placeholders.Objects)
+	maps.Copy(found.Malformed, placeholders.Malformed)
+	found.Unread = placeholders.Unread
+	cluster.Pods.PutFound(s, found)
 }
 
 // nodeClasses reads those that NodePools refer to; a kind that the cluster does not have has none.
@@ -113,42 +105,21 @@ func (r *Reading) nodeClasses(ctx context.Context, nodePools cluster.Facts[clust
 	for _, key := range slices.Sorted(maps.Keys(refs)) {
 		ref := refs[key]
 		kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
-		object, err := r.custom(ctx, kind, client.ObjectKey{Name: ref.Name})
-		switch {
-		case err != nil:
-			return cluster.Unknown[cluster.NodeClass](r.note("get", kind.String()+" "+ref.Name, "", err))
-		case object == nil:
-			continue
-		}
-		class, err := cluster.NodeClassFrom(kind, object.Object)
+		r.progress(kind.String())
+		object, err := r.object(ctx, kind.WithVersion(""), client.ObjectKey{Name: ref.Name})
 		if err != nil {
-			malformed[key] = err.Error()
-			continue
+			return cluster.Unknown[cluster.NodeClass](r.note("get", kind.String()+" "+ref.Name, "", err))
 		}
-		classes[key] = class
+		if custom, ok := object.(*unstructured.Unstructured); ok {
+			class, err := cluster.NodeClassFrom(kind, custom.Object)
+			if err != nil {
+				malformed[key] = err.Error()
+				continue
+			}
+			classes[key] = class
+		}
 	}
 	return cluster.Known(classes).WithMalformed(malformed)
-}
-
-// custom reads an object of a kind whose version discovery tells; nil when there is none.
-func (r *Reading) custom(ctx context.Context, kind schema.GroupKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
-	r.progress(kind.String())
-	mapping, err := r.client.RESTMapper().RESTMapping(kind)
-	if meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(mapping.GroupVersionKind)
-	if err := r.client.Get(ctx, key, object); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, err
-	}
-	return object, nil
 }
 
 // scaler is a Deployment that runs a Cluster Proportional Autoscaler, and where it reads its parameters; without a
@@ -218,7 +189,12 @@ func namespacesOf(deployments cluster.Facts[appsv1.Deployment], isPlaceholder fu
 			names[s.configMap.Namespace] = true
 		}
 	}
-	return append([]string{}, slices.Sorted(maps.Keys(names))...) // not nil, which is all
+	return sortedNames(names)
+}
+
+// sortedNames are not nil, which is all.
+func sortedNames(names map[string]bool) []string {
+	return append([]string{}, slices.Sorted(maps.Keys(names))...)
 }
 
 // podTemplatesOf are the keys of those that buffers name.
@@ -233,7 +209,7 @@ func podTemplatesOf(buffers cluster.Facts[cluster.CapacityBuffer]) []client.Obje
 }
 
 // claimingNamespaces are those in which pods of Workspaces use claims.
-func claimingNamespaces(pods cluster.Facts[corev1.Pod], workspaces labels.Selector) map[string]bool {
+func claimingNamespaces(pods cluster.Facts[corev1.Pod], workspaces labels.Selector) []string {
 	names := map[string]bool{}
 	for _, pod := range pods.All() {
 		uses := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
@@ -241,5 +217,5 @@ func claimingNamespaces(pods cluster.Facts[corev1.Pod], workspaces labels.Select
 			names[pod.Namespace] = true
 		}
 	}
-	return names
+	return sortedNames(names)
 }

@@ -52,14 +52,14 @@ func hostile() map[string]client.Object {
 func TestHostileObjectsAreKeptByNameAlone(t *testing.T) {
 	for name, object := range hostile() {
 		t.Run(name, func(t *testing.T) {
-			transforms := []toolscache.TransformFunc{bounded(strip)}
+			transforms := []toolscache.TransformFunc{bounded(keepCustom)}
 			switch object.(type) {
 			case *appsv1.Deployment:
-				transforms = append(transforms, bounded(stripDeployments(candidate)))
+				transforms = append(transforms, bounded(keep(cluster.Deployments, candidate)))
 			case *appsv1.DaemonSet:
-				transforms = append(transforms, bounded(stripDaemonSet))
+				transforms = append(transforms, bounded(keep(cluster.DaemonSets, nil)))
 			case *corev1.Pod:
-				transforms = append(transforms, WorkspacePod, bounded(stripAuditedPod))
+				transforms = append(transforms, WorkspacePod, bounded(keep(cluster.Pods, nil)))
 			}
 			for _, transform := range transforms {
 				copied, ok := object.DeepCopyObject().(client.Object)
@@ -103,17 +103,14 @@ func TestSizeIsThatOfMemory(t *testing.T) {
 func TestTooLargeObjectsAreCounted(t *testing.T) {
 	var lines []string
 	r := newReader(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
-	deployments := &kind[appsv1.Deployment]{
-		name: "Deployment", log: r.log, changed: func() {}, convert: placeholderCandidate, same: sameObject[appsv1.Deployment],
-		facts: func(s *cluster.Snapshot) *cluster.Facts[appsv1.Deployment] { return &s.Deployments },
-	}
+	deployments := r.newKind(cluster.Deployments)
 	generation := deployments.reset(notSynced, false)
 	handler := deployments.handler(generation)
 	var all []any
 	for i := range 50 {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("d", i), Annotations: map[string]string{"a": strings.Repeat("canary", 1<<15)}}}
 		d.Labels = map[string]string{"warmpool.sh/pool": "cpu"}
-		kept, err := bounded(stripDeployments(candidate))(d)
+		kept, err := bounded(keep(cluster.Deployments, candidate))(d)
 		require.NoError(t, err)
 		handler.OnAdd(kept, true)
 		all = append(all, kept)

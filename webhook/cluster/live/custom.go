@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"warmpool.sh/webhook/cluster"
 )
 
 // custom is a kind whose CRD may be absent, come, go, and change its version while warmpool runs.
 type custom struct {
-	source
-	kind schema.GroupKind
-
+	*kind
 	asked   bool               // discovery has answered
 	version string             // that is watched; empty: none
 	stop    context.CancelFunc // of the watch
@@ -29,7 +29,7 @@ type custom struct {
 func (r *Reader) discover(ctx context.Context) {
 	for {
 		for _, c := range r.custom {
-			r.follow(ctx, c)
+			r.discoverVersion(ctx, c)
 		}
 		select {
 		case <-ctx.Done():
@@ -39,9 +39,9 @@ func (r *Reader) discover(ctx context.Context) {
 	}
 }
 
-// follow makes the watched version the one that is served.
-func (r *Reader) follow(ctx context.Context, c *custom) {
-	version, err := served(r.discovery, c.kind)
+// discoverVersion makes the watched version the one that is served.
+func (r *Reader) discoverVersion(ctx context.Context, c *custom) {
+	version, err := served(r.discovery, c.Describe().GroupKind())
 	if err != nil {
 		r.complain(c, err) // and go on with what is known
 		return
@@ -55,24 +55,24 @@ func (r *Reader) follow(ctx context.Context, c *custom) {
 		return
 	}
 	if version == "" {
-		reason := noCRD(c.kind)
+		reason := noCRD(c.Describe())
 		r.log.Info(reason)
 		c.reset(reason, true)
 		c.asked, c.problem = true, ""
 		return
 	}
 	watchCtx, stop := context.WithCancel(ctx)
-	if err := r.watch(watchCtx, c.source, c.object(version)); err != nil {
+	if err := r.watch(watchCtx, c.kind, c.object(version)); err != nil {
 		stop()
 		r.complain(c, err)
 		return
 	}
-	r.log.Info("watching", "kind", c.kind.Kind, "group", c.kind.Group, "version", version)
+	r.log.Info("watching", "kind", c.name, "group", c.Describe().Group, "version", version)
 	c.asked, c.version, c.stop, c.problem = true, version, stop, ""
 }
 
-func noCRD(kind schema.GroupKind) string {
-	return fmt.Sprintf("no %s CRD (%s) in the cluster", kind.Kind, kind.Group)
+func noCRD(of *cluster.Description) string {
+	return fmt.Sprintf("no %s CRD (%s) in the cluster", of.Kind, of.Group)
 }
 
 func (r *Reader) unwatch(ctx context.Context, c *custom) error {
@@ -91,13 +91,13 @@ func (r *Reader) unwatch(ctx context.Context, c *custom) error {
 func (r *Reader) complain(c *custom, err error) {
 	if err.Error() != c.problem {
 		c.problem = err.Error()
-		r.log.Error(err, "cannot follow a kind, trying again", "kind", c.kind.Kind, "group", c.kind.Group)
+		r.log.Error(err, "cannot follow a kind, trying again", "kind", c.name, "group", c.Describe().Group)
 	}
 }
 
 func (c *custom) object(version string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(c.kind.WithVersion(version))
+	object.SetGroupVersionKind(c.Describe().GroupKind().WithVersion(version))
 	return object
 }
 

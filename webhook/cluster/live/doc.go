@@ -1,8 +1,8 @@
 // Package live reads a cluster as a Snapshot, from informers of a controller-runtime manager or once.
 //
-// events of informers (transform.go drops what no rule needs) -> objects of one kind (kinds.go lists the kinds, kind.go
-// asks whether anything is different) -> a new Snapshot that shares all that did not change (reader.go: off the request
-// path, at most every 100 ms). custom.go starts and stops the informers of custom kinds as their CRDs come and go.
+// events of informers (transform.go drops what no rule needs) -> objects of one kind (cluster/kinds.go lists the kinds,
+// kind.go asks whether anything is different) -> a new Snapshot that shares all that did not change (reader.go: off the
+// request path, at most every 25 ms). custom.go starts and stops the informers of custom kinds as their CRDs come and go.
 //
 // Commands that look once list instead (list.go, read.go), audits with what is around (around.go); what the user may not
 // list is then not known.

@@ -8,48 +8,34 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"warmpool.sh/webhook/cluster"
 )
 
-// source is a kind[T] of any T.
-type source interface {
-	// reset forgets all objects; the facts are unknown for the reason. settled: this is final, no listing is under way.
-	// Events of informers that were started for an earlier generation are ignored from then on.
-	reset(reason string, settled bool) (generation int)
-	// synced tells that the informer of the generation has delivered its first list.
-	synced(generation int)
-	handler(generation int) toolscache.ResourceEventHandler
-	// refresh brings the Snapshot's facts of the kind up to date.
-	refresh(next *cluster.Snapshot) (changed, settled bool)
-}
-
-// kind holds the objects of one kind as the informer tells them.
-type kind[T any] struct {
+// kind holds the objects of one kind as an informer delivers them.
+type kind struct {
+	cluster.AnyKind
 	name string
 	log  logr.Logger
-	// convert reads an object of the informer; nil leaves it out.
-	convert func(obj any) (*T, error)
-	// same tells whether rules would see no difference.
-	same func(a, b *T) bool
-	// facts is where the Snapshot keeps the kind.
-	facts func(*cluster.Snapshot) *cluster.Facts[T]
-	// changed wakes the goroutine that rebuilds the Snapshot.
+	// changed has the Snapshot rebuilt.
 	changed func()
+	// show has a Snapshot hold the facts; Put, but for what is derived of them.
+	show func(*cluster.Snapshot, cluster.AnyFacts)
+	// awaited tells that warmpool is not ready before the kind is read.
+	awaited bool
 
 	mu         sync.Mutex
 	generation int
 	listed     bool // the first list is complete
-	settled    bool
+	settled    bool // this is final: no listing is under way
 	dirty      bool
-	// shown is what the Snapshot has, pending what differs from it by now; nil: gone. So a refresh costs as much as what
-	// changed, and not as much as there is.
-	shown   cluster.Facts[T]
-	pending map[string]*T
+	// facts are what the Snapshot has or will have next, pending what differs from it by now; nil: gone. So a refresh costs
+	// as much as what changed, and not as much as there is.
+	facts   cluster.AnyFacts
+	pending map[string]any
+	shown   cluster.AnyFacts // that the Snapshot has
 	// malformed is shared with the Snapshot until the next change when malformedShown.
 	malformed      map[string]string
 	malformedShown bool
@@ -58,12 +44,21 @@ type kind[T any] struct {
 	said  *rate.Limiter
 }
 
-func (k *kind[T]) reset(reason string, settled bool) int {
+func (r *Reader) newKind(k cluster.AnyKind) *kind {
+	return &kind{
+		AnyKind: k, name: k.Describe().Kind, log: r.log, changed: r.signal, show: k.Put, awaited: true,
+		said: rate.NewLimiter(rate.Every(10*time.Minute), 3),
+	}
+}
+
+// reset forgets all objects; the facts are unknown for the reason. Events of informers that were started for an earlier
+// generation are ignored from then on.
+func (k *kind) reset(reason string, settled bool) (generation int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.generation++
 	k.listed, k.settled = false, settled
-	k.shown, k.pending = cluster.Unknown[T](reason), map[string]*T{}
+	k.facts, k.pending = k.Unknown(reason), map[string]any{}
 	k.malformed, k.malformedShown = map[string]string{}, false
 	k.large = map[string]bool{}
 	k.count()
@@ -71,7 +66,8 @@ func (k *kind[T]) reset(reason string, settled bool) int {
 	return k.generation
 }
 
-func (k *kind[T]) synced(generation int) {
+// synced tells that the informer of the generation has delivered its first list.
+func (k *kind) synced(generation int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if generation == k.generation {
@@ -80,7 +76,7 @@ func (k *kind[T]) synced(generation int) {
 	}
 }
 
-func (k *kind[T]) handler(generation int) toolscache.ResourceEventHandler {
+func (k *kind) handler(generation int) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { k.put(generation, obj) },
 		UpdateFunc: func(_, obj any) { k.put(generation, obj) },
@@ -88,13 +84,13 @@ func (k *kind[T]) handler(generation int) toolscache.ResourceEventHandler {
 	}
 }
 
-func (k *kind[T]) put(generation int, obj any) {
+func (k *kind) put(generation int, obj any) {
 	key, err := toolscache.MetaNamespaceKeyFunc(obj)
 	if err != nil {
 		k.log.Error(err, "ignored what is no object", "kind", k.name)
 		return
 	}
-	fact, err := k.convert(obj)
+	fact, err := factOf(k.AnyKind, obj)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if generation != k.generation {
@@ -111,20 +107,25 @@ func (k *kind[T]) put(generation int, obj any) {
 			k.say("left out an object that cannot be read; warmpool audit says why", key)
 		}
 		k.set(key, nil, err.Error())
-	case fact == nil:
-		if old == nil && reason == "" {
-			return
-		}
-		k.set(key, nil, "")
+	case fact == nil && old == nil && reason == "", old != nil && fact != nil && k.Same(old, fact):
 	default:
-		if old != nil && k.same(old, fact) {
-			return
-		}
 		k.set(key, fact, "")
 	}
 }
 
-func (k *kind[T]) remove(generation int, obj any) {
+// factOf reads an object that was transformed.
+func factOf(k cluster.AnyKind, obj any) (any, error) {
+	switch {
+	case !isTooLarge(obj):
+		return k.Fact(obj)
+	case k.Describe().OmitTooLarge:
+		return nil, nil
+	default:
+		return nil, errTooLarge
+	}
+}
+
+func (k *kind) remove(generation int, obj any) {
 	key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	if err != nil {
 		k.log.Error(err, "ignored what is no object", "kind", k.name)
@@ -142,7 +143,7 @@ func (k *kind[T]) remove(generation int, obj any) {
 }
 
 // see notes whether an object is too large; it is called with mu held, as are those below.
-func (k *kind[T]) see(key string, large bool) {
+func (k *kind) see(key string, large bool) {
 	if large == k.large[key] {
 		return
 	}
@@ -155,27 +156,24 @@ func (k *kind[T]) see(key string, large bool) {
 	k.count()
 }
 
-func (k *kind[T]) count() { tooLargeObjects.WithLabelValues(k.name).Set(float64(len(k.large))) }
+func (k *kind) count() { tooLargeObjects.WithLabelValues(k.name).Set(float64(len(k.large))) }
 
 // say logs what somebody may cause as often as they like.
-func (k *kind[T]) say(what, key string) {
-	if k.said == nil {
-		k.said = rate.NewLimiter(rate.Every(10*time.Minute), 3)
-	}
+func (k *kind) say(what, key string) {
 	if k.said.Allow() {
 		k.log.Info(what, "kind", k.name, "object", key)
 	}
 }
 
-func (k *kind[T]) get(key string) *T {
+func (k *kind) get(key string) any {
 	if object, ok := k.pending[key]; ok {
 		return object
 	}
-	return k.shown.Get(key)
+	return k.facts.Object(key)
 }
 
 // set notes an object, or nil and why it cannot be read, or nil alone when it is gone.
-func (k *kind[T]) set(key string, object *T, malformed string) {
+func (k *kind) set(key string, object any, malformed string) {
 	k.pending[key] = object
 	if k.malformed[key] != malformed {
 		if k.malformedShown {
@@ -190,43 +188,29 @@ func (k *kind[T]) set(key string, object *T, malformed string) {
 	k.touch()
 }
 
-func (k *kind[T]) touch() {
+func (k *kind) touch() {
 	k.dirty = true
 	k.changed()
 }
 
-func (k *kind[T]) refresh(next *cluster.Snapshot) (changed, settled bool) {
+// refresh brings the facts of a Snapshot up to date.
+func (k *kind) refresh(next *cluster.Snapshot) (changed, settled bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	facts := k.facts(next)
-	switch {
-	case !k.dirty:
-	case k.listed:
-		k.shown = k.shown.With(k.pending).WithMalformed(k.malformed)
-		k.pending, k.malformedShown = map[string]*T{}, true
+	if k.dirty && k.listed {
+		k.facts = k.facts.Changed(k.pending, k.malformed)
+		k.pending, k.malformedShown = map[string]any{}, true
 		changed = true
-	default: // objects that arrive before the list is complete make no difference
-		changed = facts.Known() || facts.Reason() != k.shown.Reason()
+	} else if k.dirty { // objects that arrive before the list is complete make no difference
+		changed = k.shown == nil || k.shown.Known() || k.shown.Reason() != k.facts.Reason()
 	}
 	if changed {
-		*facts = k.shown
+		k.show(next, k.facts)
+		k.shown = k.facts
 	}
 	k.dirty = false
-	return changed, k.settled
+	return changed, k.settled || !k.awaited
 }
-
-// sameObject compares typed objects without the version, which differs for changes that the transforms dropped.
-func sameObject[T any, P interface {
-	*T
-	metav1.Object
-}](a, b *T) bool {
-	as := *a
-	P(&as).SetResourceVersion(P(b).GetResourceVersion())
-	return equality.Semantic.DeepEqual(&as, b)
-}
-
-// sameContent compares what was read of custom objects; quantities by their value.
-func sameContent[T any](a, b *T) bool { return equality.Semantic.DeepEqual(a, b) }
 
 var tooLargeObjects = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "warmpool_objects_too_large",

@@ -17,12 +17,12 @@ func seenIn(data map[string]string) *corev1.ConfigMap {
 func TestLastSeenIsReadFromItsConfigMap(t *testing.T) {
 	told := &journal{}
 	r := newReader(told.logger().WithName("cluster"))
-	r.followLastSeen()
+	r.follow(r.newLastSeen())
 	assert.Equal(t, "not synced yet", r.Snapshot().LastSeen.Reason())
-	for _, s := range r.sources() {
+	for _, s := range r.kinds() {
 		s.synced(s.reset(notSynced, false))
 	}
-	source := r.builtin[len(r.builtin)-1].source
+	source := r.builtin[len(r.builtin)-1]
 	generation := source.reset(notSynced, false)
 	r.rebuild()
 	assert.False(t, r.Synced(), "admissions wait for it")
@@ -75,7 +75,7 @@ func TestFactsTellWhatChangedBetweenSnapshots(t *testing.T) {
 	assert.True(t, ok)
 	assert.Empty(t, keys, "other kinds are shared")
 
-	s := r.sources()[nodes]
+	s := r.kinds()[nodes]
 	generation := s.reset(notSynced, false)
 	s.handler(generation).OnAdd(node("n4", "1"), true)
 	s.synced(generation)

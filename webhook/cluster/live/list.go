@@ -2,10 +2,7 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"warmpool.sh/webhook/cluster"
 )
@@ -36,14 +32,34 @@ type query struct {
 
 var everywhere = query{}
 
-// list reads the objects of a kind in pages. What cannot be listed is not known, in one namespace or at all, and the
-// reason is noted.
-func list[T any](ctx context.Context, r *Reading, objects client.ObjectList, q query, transform toolscache.TransformFunc, convert func(any) (*T, error)) cluster.Facts[T] {
-	name := r.resourceName(objects)
+// list has a Snapshot hold the objects of a kind, read in pages. What cannot be listed is not known, in one namespace or
+// at all, and the reason is noted.
+func (r *Reading) list(ctx context.Context, s *cluster.Snapshot, q query, kinds ...cluster.AnyKind) {
+	for _, k := range kinds {
+		if found, reason := r.find(ctx, q, k); reason != "" {
+			k.Put(s, k.Unknown(reason))
+		} else {
+			k.PutFound(s, found)
+		}
+	}
+}
+
+// find lists the objects of a kind; reason says why it cannot.
+func (r *Reading) find(ctx context.Context, q query, k cluster.AnyKind) (found cluster.Found, reason string) {
+	name := resourceName(k)
+	objects, err := r.newList(k.Describe())
+	switch {
+	case meta.IsNoMatchError(err) && k.Describe().Optional:
+		return cluster.Found{}, ""
+	case meta.IsNoMatchError(err):
+		return cluster.Found{}, noCRD(k.Describe())
+	case err != nil:
+		return cluster.Found{}, r.note("find", k.Describe().GroupKind().String(), "", err)
+	}
 	r.progress(name)
-	transform = bounded(transform)
-	facts, malformed := map[string]*T{}, map[string]string{}
-	take := func(object runtime.Object) error {
+	transform := bounded(keep(k, r.candidate))
+	found = cluster.Found{Objects: map[string]any{}, Malformed: map[string]string{}}
+	each := func(object runtime.Object) error {
 		key, err := toolscache.MetaNamespaceKeyFunc(object)
 		if err != nil {
 			return err
@@ -52,22 +68,45 @@ func list[T any](ctx context.Context, r *Reading, objects client.ObjectList, q q
 		if err != nil {
 			return err
 		}
-		fact, err := convert(kept)
-		switch {
-		case err != nil:
-			malformed[key] = err.Error()
-		case fact != nil:
-			facts[key] = fact
-		}
+		take(&found, k, key, kept)
 		return nil
 	}
-	unread, reason := r.eachNamespace(q, name, func(namespace string) error {
-		return r.eachItem(ctx, objects, namespace, q.selector, take)
+	found.Unread, reason = r.eachNamespace(q, name, func(namespace string) error {
+		return r.eachItem(ctx, objects, namespace, q.selector, each)
 	})
-	if reason != "" {
-		return cluster.Unknown[T](reason)
+	return found, reason
+}
+
+// take adds an object that was transformed.
+func take(found *cluster.Found, k cluster.AnyKind, key string, object any) {
+	fact, err := factOf(k, object)
+	switch {
+	case err != nil:
+		found.Malformed[key] = err.Error()
+	case fact != nil:
+		found.Objects[key] = fact
 	}
-	return cluster.Known(facts).WithMalformed(malformed).WithUnread(unread)
+}
+
+// newList makes a list of objects of the kind; discovery tells the version of custom resources.
+func (r *Reading) newList(of *cluster.Description) (client.ObjectList, error) {
+	kind := of.GroupVersionKind
+	if of.IsCustom() {
+		mapping, err := r.client.RESTMapper().RESTMapping(kind.GroupKind())
+		if err != nil {
+			return nil, err
+		}
+		kind = mapping.GroupVersionKind
+	}
+	kind.Kind += "List"
+	if of.IsCustom() {
+		objects := &unstructured.UnstructuredList{}
+		objects.SetGroupVersionKind(kind)
+		return objects, nil
+	}
+	object, err := r.client.Scheme().New(kind)
+	objects, _ := object.(client.ObjectList)
+	return objects, err
 }
 
 // eachNamespace reads in the namespaces of a query, or in all at once. unread are those that cannot be read; reason says
@@ -117,59 +156,70 @@ func (r *Reading) eachItem(ctx context.Context, objects client.ObjectList, names
 	return err
 }
 
-// listCustom reads the objects of a kind that may not be there; absent is what is then known.
-func listCustom[T any](ctx context.Context, r *Reading, kind schema.GroupKind, absent cluster.Facts[T], read func(map[string]any) (*T, error)) cluster.Facts[T] {
-	mapping, err := r.client.RESTMapper().RESTMapping(kind)
-	switch {
-	case meta.IsNoMatchError(err):
-		return absent
-	case err != nil:
-		return cluster.Unknown[T](r.note("find", kind.String(), "", err))
-	}
-	objects := &unstructured.UnstructuredList{}
-	objects.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
-	return list(ctx, r, objects, everywhere, strip, from(read))
-}
-
-// get reads objects of a kind by their keys; those that do not exist are left out. What cannot be read is malformed, and
-// the kind is not known where that is so of all.
-func get[T any, P interface {
-	*T
-	client.Object
-}](ctx context.Context, r *Reading, keys []client.ObjectKey) cluster.Facts[T] {
-	facts, malformed := map[string]*T{}, map[string]string{}
-	name := r.resourceName(P(new(T)))
+// get has a Snapshot hold the objects of a kind with the keys; those that do not exist are left out. What cannot be read is
+// malformed, and the kind is not known where that is so of all.
+func (r *Reading) get(ctx context.Context, s *cluster.Snapshot, k cluster.AnyKind, keys []client.ObjectKey) {
+	found := cluster.Found{Objects: map[string]any{}, Malformed: map[string]string{}}
+	name := resourceName(k)
 	reason, refused := "", 0
-	keep := bounded(strip)
+	transform := bounded(keep(k, nil))
 	for i, key := range keys {
 		if why := notAsked(i, key); why != "" {
-			malformed[keyOf(key)] = why
+			found.Malformed[keyOf(key)] = why
 			continue
 		}
-		object := P(new(T))
 		r.progress(name)
-		err := r.client.Get(ctx, key, object)
+		object, err := r.object(ctx, k.Describe().GroupVersionKind, key)
 		switch {
-		case apierrors.IsNotFound(err):
 		case err != nil:
 			reason = r.noteGet(name, key, err)
-			malformed[keyOf(key)] = reason
+			found.Malformed[keyOf(key)] = reason
 			refused++
-		default:
-			kept, err := keep(object)
-			if err == nil {
-				facts[keyOf(key)], err = as[T](kept)
-			}
+		case object != nil:
+			kept, err := transform(object)
 			if err != nil {
-				delete(facts, keyOf(key))
-				malformed[keyOf(key)] = err.Error()
+				found.Malformed[keyOf(key)] = err.Error()
+				continue
 			}
+			take(&found, k, keyOf(key), kept)
 		}
 	}
 	if refused > 0 && refused == len(keys) {
-		return cluster.Unknown[T](reason)
+		k.Put(s, k.Unknown(reason))
+		return
 	}
-	return cluster.Known(facts).WithMalformed(malformed)
+	k.PutFound(s, found)
+}
+
+// object reads an object of a kind without a version where it is a custom resource; nil where there is none.
+func (r *Reading) object(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
+	var object client.Object
+	if kind.Version != "" {
+		empty, err := r.client.Scheme().New(kind)
+		if err != nil {
+			return nil, err
+		}
+		object, _ = empty.(client.Object)
+	} else {
+		mapping, err := r.client.RESTMapper().RESTMapping(kind.GroupKind())
+		switch {
+		case meta.IsNoMatchError(err):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
+		custom := &unstructured.Unstructured{}
+		custom.SetGroupVersionKind(mapping.GroupVersionKind)
+		object = custom
+	}
+	switch err := r.client.Get(ctx, key, object); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	default:
+		return object, nil
+	}
 }
 
 // notAsked says why the API server is not asked for the object with the key; empty: it is.
@@ -187,19 +237,6 @@ func notAsked(i int, key client.ObjectKey) string {
 // validName tells whether the API server can be asked for an object, or about a namespace, of the name.
 func validName(name string) bool { return name != "" && len(content.IsPathSegmentName(name)) == 0 }
 
-// noteGet is note for one object. Names in namespaces are somebody's arguments, which go into no log.
-func (r *Reading) noteGet(resource string, key client.ObjectKey, err error) string {
-	if key.Namespace == "" {
-		return r.note("get", resource+" "+key.Name, "", err)
-	}
-	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && !apierrors.IsForbidden(err) {
-		err = fmt.Errorf("%s (%d)", status.ErrStatus.Reason, status.ErrStatus.Code)
-	} else if request, ok := errors.AsType[*url.Error](err); ok {
-		err = request.Err
-	}
-	return r.note("get", resource, key.Namespace, err)
-}
-
 func keyOf(key client.ObjectKey) string {
 	if key.Namespace == "" {
 		return key.Name
@@ -207,35 +244,8 @@ func keyOf(key client.ObjectKey) string {
 	return key.Namespace + "/" + key.Name
 }
 
-// resourceName is how RBAC and kubectl call the kind of an object or list, such as poddisruptionbudgets.policy.
-func (r *Reading) resourceName(object runtime.Object) string {
-	kind, err := apiutil.GVKForObject(object, r.client.Scheme())
-	if err != nil {
-		return fmt.Sprintf("%T", object)
-	}
-	if _, isList := object.(client.ObjectList); isList {
-		kind.Kind = kind.Kind[:len(kind.Kind)-len("List")]
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(kind)
+// resourceName is how RBAC and kubectl call a kind, such as poddisruptionbudgets.policy.
+func resourceName(k cluster.AnyKind) string {
+	plural, _ := meta.UnsafeGuessKindToResource(k.Describe().GroupVersionKind)
 	return plural.GroupResource().String()
-}
-
-// note remembers why something could not be read, and returns the reason.
-func (r *Reading) note(verb, name, namespace string, err error) string {
-	what := fmt.Sprintf("%s %s", verb, name)
-	if namespace != "" {
-		what += " in namespace " + namespace
-	}
-	reason := "this user may not " + what
-	if !apierrors.IsForbidden(err) {
-		reason = fmt.Sprintf("cannot %s: %v", what, err)
-		r.failures = append(r.failures, fmt.Errorf("%s: %w", what, err))
-	}
-	r.unreadable = append(r.unreadable, reason)
-	resource, _, _ := strings.Cut(name, " ")
-	if r.denied == nil {
-		r.denied = map[string]bool{}
-	}
-	r.denied[verb+" "+resource] = true
-	return reason
 }

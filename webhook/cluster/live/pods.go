@@ -7,8 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"warmpool.sh/webhook/cluster"
 )
 
 // WorkspacePods are the options of a cache of the pods of Workspaces, with what a start is told by.
@@ -36,7 +34,7 @@ func stripWorkspacePod(obj any) (any, error) {
 		},
 		Spec: corev1.PodSpec{
 			NodeName: pod.Spec.NodeName, NodeSelector: pod.Spec.NodeSelector,
-			InitContainers: stripContainers(pod.Spec.InitContainers, true), Containers: stripContainers(pod.Spec.Containers, true),
+			InitContainers: stripContainers(pod.Spec.InitContainers), Containers: stripContainers(pod.Spec.Containers),
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, ContainerStatuses: pod.Status.ContainerStatuses},
 	}
@@ -47,59 +45,11 @@ func stripWorkspacePod(obj any) (any, error) {
 	return pod, nil
 }
 
-// stripPod keeps what tells whether the pod's images are on its node.
-func stripPod(obj any) (any, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
+// stripContainers keeps what they ask for and their images.
+func stripContainers(containers []corev1.Container) []corev1.Container {
+	var kept []corev1.Container
+	for _, c := range containers {
+		kept = append(kept, corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy, Image: c.Image})
 	}
-	kept := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences, DeletionTimestamp: pod.DeletionTimestamp,
-			Annotations: deletionCost(pod),
-		},
-		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase, InitContainerStatuses: pod.Status.InitContainerStatuses},
-	}
-	for _, c := range pod.Spec.InitContainers {
-		kept.Spec.InitContainers = append(kept.Spec.InitContainers, corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy})
-	}
-	for _, c := range pod.Spec.Containers {
-		if !cluster.IsPauseImage(c.Image) {
-			kept.Spec.Containers = append(kept.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image})
-		}
-	}
-	if len(kept.Spec.Containers) > 0 {
-		kept.Status.ContainerStatuses = pod.Status.ContainerStatuses
-	}
-	for _, v := range pod.Spec.Volumes {
-		if v.Image != nil {
-			kept.Spec.Volumes = append(kept.Spec.Volumes, v)
-		}
-	}
-	*pod = kept
-	return pod, nil
-}
-
-// deletionCost is what scaling down goes by; of the annotations no other is read.
-func deletionCost(pod *corev1.Pod) map[string]string {
-	if cost, ok := pod.Annotations[corev1.PodDeletionCost]; ok {
-		return map[string]string{corev1.PodDeletionCost: cost}
-	}
-	return nil
-}
-
-// stripAuditedPod drops what audits do not look at and what may be secret: thousands of pods are held at once.
-func stripAuditedPod(obj any) (any, error) {
-	if pod, ok := obj.(*corev1.Pod); ok {
-		for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-			for i := range containers {
-				c := &containers[i]
-				c.Env, c.EnvFrom, c.VolumeMounts = nil, nil, nil
-				c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = nil, nil, nil
-			}
-		}
-	}
-	return strip(obj)
+	return kept
 }

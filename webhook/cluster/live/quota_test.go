@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"warmpool.sh/webhook/cluster"
 )
 
 // Of quotas what limits pods is kept; counts of other objects would make a new Snapshot with each of them.
@@ -21,7 +23,7 @@ func TestStripQuota(t *testing.T) {
 	}
 	ofPods := []corev1.ResourceName{"pods", "count/pods", "cpu", "limits.memory", "requests.nvidia.com/gpu", "hugepages-2Mi"}
 	all := append([]corev1.ResourceName{"configmaps", "count/secrets", "requests.storage", "services.loadbalancers"}, ofPods...)
-	got := transformed(t, stripQuota, &corev1.ResourceQuota{
+	got := transformed(t, keep(cluster.ResourceQuotas, nil), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "warm", Labels: map[string]string{"a": "b"}},
 		Spec:       corev1.ResourceQuotaSpec{Hard: list(all...), Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeNotTerminating}},
 		Status:     corev1.ResourceQuotaStatus{Hard: list(all...), Used: list(all...)},
@@ -35,12 +37,12 @@ func TestStripQuota(t *testing.T) {
 
 // Of a Deployment's status what says why there are no pods is kept, without times.
 func TestStripStatus(t *testing.T) {
-	got := stripStatus(&appsv1.DeploymentStatus{Replicas: 3, ReadyReplicas: 2, UpdatedReplicas: 1, Conditions: []appsv1.DeploymentCondition{
+	got := transformed(t, keep(cluster.Deployments, nil), &appsv1.Deployment{Status: appsv1.DeploymentStatus{Replicas: 3, ReadyReplicas: 2, UpdatedReplicas: 1, Conditions: []appsv1.DeploymentCondition{
 		{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse},
 		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue},
 		{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "m", LastUpdateTime: metav1.Now()},
-	}})
+	}}})
 	assert.Equal(t, appsv1.DeploymentStatus{Replicas: 3, ReadyReplicas: 2, Conditions: []appsv1.DeploymentCondition{
 		{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "m"},
-	}}, got)
+	}}, got.Status)
 }

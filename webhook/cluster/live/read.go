@@ -10,9 +10,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +24,7 @@ const requestTimeout = 30 * time.Second
 // what fails, is not known, and the rest is read.
 type Reading struct {
 	client     client.Client
+	candidate  func(*appsv1.Deployment) bool // CacheOptions'
 	progress   func(what string)
 	unreadable []string
 	denied     map[string]bool
@@ -76,29 +74,11 @@ func (r *Reading) Failed() error { return errors.Join(r.failures...) }
 // Snapshot reads what admission goes by; what only audits look at and what was last seen of pools is not in it.
 // candidate is CacheOptions'.
 func (r *Reading) Snapshot(ctx context.Context, candidate func(*appsv1.Deployment) bool) *cluster.Snapshot {
-	facts := r.sizes(ctx, candidate)
-	facts.ResourceQuotas = r.quotas(ctx)
-	return facts
-}
-
-func (r *Reading) quotas(ctx context.Context) cluster.Facts[corev1.ResourceQuota] {
-	return list(ctx, r, &corev1.ResourceQuotaList{}, everywhere, stripQuota, as[corev1.ResourceQuota])
-}
-
-// sizes reads what denials and sizes go by: all but ResourceQuotas.
-func (r *Reading) sizes(ctx context.Context, candidate func(*appsv1.Deployment) bool) *cluster.Snapshot {
-	return &cluster.Snapshot{
-		Nodes:           list(ctx, r, &corev1.NodeList{}, everywhere, stripNode, as[corev1.Node]),
-		Namespaces:      list(ctx, r, &corev1.NamespaceList{}, everywhere, stripNamespace, as[corev1.Namespace]),
-		LimitRanges:     list(ctx, r, &corev1.LimitRangeList{}, everywhere, strip, as[corev1.LimitRange]),
-		Deployments:     list(ctx, r, &appsv1.DeploymentList{}, everywhere, stripDeployments(candidate), placeholderCandidate),
-		DaemonSets:      list(ctx, r, &appsv1.DaemonSetList{}, everywhere, stripDaemonSet, countedDaemonSet),
-		RuntimeClasses:  list(ctx, r, &nodev1.RuntimeClassList{}, everywhere, strip, as[nodev1.RuntimeClass]),
-		PriorityClasses: list(ctx, r, &schedulingv1.PriorityClassList{}, everywhere, strip, as[schedulingv1.PriorityClass]),
-		NodePools:       listCustom(ctx, r, cluster.NodePoolGroupKind, cluster.Unknown[cluster.NodePool](noCRD(cluster.NodePoolGroupKind)), cluster.NodePoolFrom),
-		NodeClaims:      listCustom(ctx, r, cluster.NodeClaimGroupKind, cluster.Unknown[cluster.NodeClaim](noCRD(cluster.NodeClaimGroupKind)), cluster.NodeClaimFrom),
-		Templates:       listCustom(ctx, r, cluster.WorkspaceTemplateGroupKind, cluster.Unknown[cluster.WorkspaceTemplate](noCRD(cluster.WorkspaceTemplateGroupKind)), cluster.WorkspaceTemplateFrom),
-	}
+	r.candidate = candidate
+	s := &cluster.Snapshot{}
+	r.list(ctx, s, everywhere, cluster.Watched...)
+	r.list(ctx, s, everywhere, cluster.ResourceQuotas)
+	return s
 }
 
 // anyTarget follows the CPAs of all Deployments that are there.
@@ -112,11 +92,11 @@ func Read(ctx context.Context, config *rest.Config, candidate func(*appsv1.Deplo
 	if err != nil {
 		return nil, err
 	}
-	facts := r.sizes(ctx, candidate)
-	if len(r.unreadable) > 0 {
-		return nil, errors.New(strings.Join(r.unreadable, "; "))
+	facts := r.Snapshot(ctx, candidate)
+	reasons := slices.DeleteFunc(r.unreadable, func(reason string) bool { return reason == facts.ResourceQuotas.Reason() })
+	if len(reasons) > 0 {
+		return nil, errors.New(strings.Join(reasons, "; "))
 	}
-	facts.ResourceQuotas = r.quotas(ctx)
-	facts.ConfigMaps = get[corev1.ConfigMap](ctx, r, configMapsOf(scalersOf(facts.Deployments, anyTarget), "")) // what cannot be read is not known
+	r.get(ctx, facts, cluster.ConfigMaps, configMapsOf(scalersOf(facts.Deployments, anyTarget), "")) // what cannot be read is not known
 	return facts, nil
 }

@@ -24,7 +24,7 @@ type Reader struct {
 	log       logr.Logger
 	cache     cache.Cache
 	discovery discovery.DiscoveryInterface
-	builtin   []watched
+	builtin   []*kind
 	custom    []*custom
 	changed   chan struct{} // holds at most one signal
 
@@ -49,7 +49,7 @@ func New(mgr manager.Manager, placeholders string) (*Reader, error) {
 		return nil, fmt.Errorf("make discovery client: %w", err)
 	}
 	r := newReader(mgr.GetLogger().WithName("cluster"))
-	r.followLastSeen()
+	r.follow(r.newLastSeen())
 	r.followNamespace(placeholders)
 	r.cache, r.discovery = mgr.GetCache(), client
 	return r, nil
@@ -61,21 +61,40 @@ func newReader(log logr.Logger) *Reader {
 		rebuildInterval: 25 * time.Millisecond, discoverInterval: 10 * time.Second,
 	}
 	r.snapshot.Store(&cluster.Snapshot{})
-	r.builtin, r.custom = r.builtinKinds(), r.customKinds()
-	for _, s := range r.sources() {
-		s.reset(notSynced, false)
+	for _, k := range cluster.Watched {
+		r.follow(r.newKind(k))
 	}
-	r.rebuild()
 	return r
 }
 
-func (r *Reader) sources() []source {
-	var all []source
-	for _, w := range r.builtin {
-		all = append(all, w.source)
+// follow adds a kind that is read from Start on.
+func (r *Reader) follow(k *kind) {
+	k.reset(notSynced, false)
+	if k.Describe().IsCustom() {
+		r.custom = append(r.custom, &custom{kind: k})
+	} else {
+		r.builtin = append(r.builtin, k)
 	}
+	r.rebuild()
+}
+
+// followNamespace adds what is read in the placeholders' namespace alone, which the cache is limited to. No denial rests on
+// it: where it cannot be read, warmpool is ready all the same.
+func (r *Reader) followNamespace(placeholders string) {
+	facts := *r.snapshot.Load()
+	facts.QuotaNamespace = placeholders
+	r.snapshot.Store(&facts)
+	for _, of := range cluster.WatchedInNamespace {
+		k := r.newKind(of)
+		k.awaited = false
+		r.follow(k)
+	}
+}
+
+func (r *Reader) kinds() []*kind {
+	all := slices.Clone(r.builtin)
 	for _, c := range r.custom {
-		all = append(all, c.source)
+		all = append(all, c.kind)
 	}
 	return all
 }
@@ -100,8 +119,8 @@ func (r *Reader) NeedLeaderElection() bool { return false }
 // Start keeps the Snapshot up to date until ctx ends. It fails only when the cache gives no informer for a kind of
 // Kubernetes's own; absent CRDs are waited for.
 func (r *Reader) Start(ctx context.Context) error {
-	for _, w := range r.builtin {
-		if err := r.watch(ctx, w.source, w.object); err != nil {
+	for _, k := range r.builtin {
+		if err := r.watch(ctx, k, newObject(k)); err != nil {
 			return err
 		}
 	}
@@ -124,13 +143,13 @@ func (r *Reader) Start(ctx context.Context) error {
 }
 
 // watch starts an informer, or joins the one that runs. ctx also bounds the wait for its first list.
-func (r *Reader) watch(ctx context.Context, s source, object client.Object) error {
-	generation := s.reset(notSynced, false)
+func (r *Reader) watch(ctx context.Context, k *kind, object client.Object) error {
+	generation := k.reset(notSynced, false)
 	informer, err := r.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("get informer: %w", err)
 	}
-	registration, err := informer.AddEventHandler(s.handler(generation))
+	registration, err := informer.AddEventHandler(k.handler(generation))
 	if err != nil {
 		return fmt.Errorf("add handler to informer: %w", err)
 	}
@@ -138,7 +157,7 @@ func (r *Reader) watch(ctx context.Context, s source, object client.Object) erro
 		select {
 		case <-ctx.Done():
 		case <-registration.HasSyncedChecker().Done():
-			s.synced(generation)
+			k.synced(generation)
 		}
 	}()
 	return nil
@@ -156,8 +175,8 @@ func (r *Reader) signal() {
 func (r *Reader) rebuild() {
 	next := *r.snapshot.Load()
 	changed, settled := false, true
-	for _, s := range r.sources() {
-		c, ok := s.refresh(&next)
+	for _, k := range r.kinds() {
+		c, ok := k.refresh(&next)
 		changed, settled = changed || c, settled && ok
 	}
 	if changed {
@@ -165,7 +184,7 @@ func (r *Reader) rebuild() {
 	}
 	justSynced := settled && !r.synced.Swap(true)
 	if justSynced {
-		r.log.Info("the cluster is read")
+		r.log.Info("initial sync complete")
 	}
 	// Whoever waits for Synced must hear of it, also when nothing is new.
 	if !changed && !justSynced {

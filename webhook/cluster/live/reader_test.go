@@ -29,11 +29,11 @@ func node(name, version string) *corev1.Node {
 	}
 }
 
-// syncedReader has listed every kind and found nothing; handlers are in the order of the sources.
+// syncedReader has listed every kind and found nothing; handlers are in the order of the kinds.
 func syncedReader(log logr.Logger) (*Reader, []cache.ResourceEventHandler) {
 	r := newReader(log)
 	var handlers []cache.ResourceEventHandler
-	for _, s := range r.sources() {
+	for _, s := range r.kinds() {
 		generation := s.reset(notSynced, false)
 		handlers = append(handlers, s.handler(generation))
 		s.synced(generation)
@@ -42,7 +42,7 @@ func syncedReader(log logr.Logger) (*Reader, []cache.ResourceEventHandler) {
 	return r, handlers
 }
 
-const nodes, pools = 0, 7 // places among the sources
+const nodes, pools = 0, 7 // places among the kinds
 
 func TestNothingIsKnownBeforeTheFirstList(t *testing.T) {
 	r := newReader(logr.Discard())
@@ -60,7 +60,7 @@ func TestNothingIsKnownBeforeTheFirstList(t *testing.T) {
 
 func TestObjectsBeforeTheListIsCompleteAreNotShown(t *testing.T) {
 	r := newReader(logr.Discard())
-	s := r.sources()[nodes]
+	s := r.kinds()[nodes]
 	generation := s.reset(notSynced, false)
 	s.handler(generation).OnAdd(node("n1", "1"), true)
 	before := r.Snapshot()
@@ -75,7 +75,7 @@ func TestObjectsBeforeTheListIsCompleteAreNotShown(t *testing.T) {
 
 func TestSyncedOnceEveryKindIsListedOrAbsent(t *testing.T) {
 	r := newReader(logr.Discard())
-	for i, s := range r.sources() {
+	for i, s := range r.kinds() {
 		assert.False(t, r.Synced())
 		if i == pools {
 			s.reset("no NodePool CRD (karpenter.sh) in the cluster", true)
@@ -88,19 +88,19 @@ func TestSyncedOnceEveryKindIsListedOrAbsent(t *testing.T) {
 	assert.Equal(t, "no NodePool CRD (karpenter.sh) in the cluster", r.Snapshot().NodePools.Reason())
 	assert.True(t, r.Snapshot().Templates.Known())
 
-	r.sources()[pools].reset(notSynced, false)
+	r.kinds()[pools].reset(notSynced, false)
 	r.rebuild()
 	assert.True(t, r.Synced(), "a CRD that comes later makes no replica unready")
 }
 
 func TestHeartbeatsDoNotRebuild(t *testing.T) {
 	r, handlers := syncedReader(logr.Discard())
-	first := transformed(t, stripNode, node("n1", "1"))
+	first := transformed(t, keep(cluster.Nodes, nil), node("n1", "1"))
 	handlers[nodes].OnAdd(first, false)
 	r.rebuild()
 	before := r.Snapshot()
 
-	handlers[nodes].OnUpdate(first, transformed(t, stripNode, node("n1", "2")))
+	handlers[nodes].OnUpdate(first, transformed(t, keep(cluster.Nodes, nil), node("n1", "2")))
 	r.rebuild()
 	assert.Same(t, before, r.Snapshot(), "only version and heartbeat differ")
 
@@ -193,12 +193,12 @@ func TestMalformedObjectsAreLeftOutAndTold(t *testing.T) {
 
 func TestEventsOfAStoppedInformerAreIgnored(t *testing.T) {
 	r, handlers := syncedReader(logr.Discard())
-	r.sources()[pools].reset("no NodePool CRD (karpenter.sh) in the cluster", true)
+	r.kinds()[pools].reset("no NodePool CRD (karpenter.sh) in the cluster", true)
 	handlers[pools].OnAdd(nodePool("late", nil), false)
 	handlers[pools].OnDelete(nodePool("late", nil))
 	r.rebuild()
 	assert.False(t, r.Snapshot().NodePools.Known())
-	s := r.sources()[pools]
+	s := r.kinds()[pools]
 	s.synced(s.reset(notSynced, false))
 	r.rebuild()
 	assert.Zero(t, r.Snapshot().NodePools.Len())

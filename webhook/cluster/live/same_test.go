@@ -143,7 +143,7 @@ func testSame(t *testing.T, plane *controlplane.ControlPlane, reader *Reader) {
 	same(t, want.LimitRanges, got.LimitRanges, func(r *corev1.LimitRange) any { return r.Spec })
 	same(t, want.RuntimeClasses, got.RuntimeClasses, func(c *nodev1.RuntimeClass) any { return []any{c.Handler, c.Overhead, c.Scheduling} })
 	same(t, want.DaemonSets, got.DaemonSets, func(d *appsv1.DaemonSet) any {
-		return transformed(t, stripDaemonSet, d.DeepCopy()).Spec
+		return transformed(t, keep(cluster.DaemonSets, nil), d.DeepCopy()).Spec
 	})
 	same(t, want.Deployments, got.Deployments, func(d *appsv1.Deployment) any {
 		pod := d.Spec.Template.Spec

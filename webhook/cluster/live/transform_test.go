@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"warmpool.sh/webhook/cluster"
 )
 
 var full = metav1.ObjectMeta{
@@ -45,7 +47,7 @@ func TestNodeKeepsWhatRulesRead(t *testing.T) {
 	taints := []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
 	allocatable := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 	since := metav1.NewTime(time.Unix(1, 0))
-	got := transformed(t, stripNode, &corev1.Node{
+	got := transformed(t, keep(cluster.Nodes, nil), &corev1.Node{
 		ObjectMeta: meta,
 		Spec:       corev1.NodeSpec{Taints: taints, Unschedulable: true, ProviderID: "p", PodCIDR: "c"},
 		Status: corev1.NodeStatus{
@@ -67,32 +69,32 @@ func TestNodeKeepsWhatRulesRead(t *testing.T) {
 }
 
 func TestNamespaceKeepsLabels(t *testing.T) {
-	got := transformed(t, stripNamespace, &corev1.Namespace{ObjectMeta: full, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive}})
+	got := transformed(t, keep(cluster.Namespaces, nil), &corev1.Namespace{ObjectMeta: full, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive}})
 	assert.Equal(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "7", Labels: full.Labels}}, got)
 }
 
 func TestDeploymentsThatAreNoPlaceholdersKeepTheirNameOnly(t *testing.T) {
 	spec := appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{}}
-	got := transformed(t, stripDeployments(candidate), &appsv1.Deployment{ObjectMeta: full, Spec: spec})
+	got := transformed(t, keep(cluster.Deployments, candidate), &appsv1.Deployment{ObjectMeta: full, Spec: spec})
 	assert.Equal(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "x", ResourceVersion: "7"}}, got)
-	left, err := placeholderCandidate(got)
+	left, err := cluster.Deployments.Fact(got)
 	require.NoError(t, err)
 	assert.Nil(t, left, "it is not in the Snapshot")
 
 	meta := full
 	meta.Labels = map[string]string{"warmpool.sh/pool": "gpu"}
 	status := appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 2, ReadyReplicas: 1, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable}}}
-	got = transformed(t, stripDeployments(candidate), &appsv1.Deployment{ObjectMeta: meta, Spec: spec, Status: status})
+	got = transformed(t, keep(cluster.Deployments, candidate), &appsv1.Deployment{ObjectMeta: meta, Spec: spec, Status: status})
 	want := &appsv1.Deployment{ObjectMeta: meta, Spec: spec, Status: appsv1.DeploymentStatus{Replicas: 2, ReadyReplicas: 1}}
 	want.ManagedFields = nil
 	assert.Equal(t, want, got)
-	left, err = placeholderCandidate(got)
+	left, err = cluster.Deployments.Fact(got)
 	require.NoError(t, err)
 	assert.Same(t, got, left)
 }
 
 func TestOtherObjectsLoseManagedFields(t *testing.T) {
-	got := transformed(t, strip, &schedulingv1.PriorityClass{ObjectMeta: full, Value: 7})
+	got := transformed(t, keep(cluster.PriorityClasses, nil), &schedulingv1.PriorityClass{ObjectMeta: full, Value: 7})
 	want := &schedulingv1.PriorityClass{ObjectMeta: full, Value: 7}
 	want.ManagedFields = nil
 	assert.Equal(t, want, got)
@@ -127,7 +129,7 @@ func TestDaemonSetKeepsWhatSizingNeeds(t *testing.T) {
 	}
 	meta, templateMeta := full, metav1.ObjectMeta{Labels: map[string]string{"app": "agent"}, Annotations: map[string]string{"a": "b"}}
 	meta.DeletionTimestamp = &deleted
-	got := transformed(t, stripDaemonSet, &appsv1.DaemonSet{
+	got := transformed(t, keep(cluster.DaemonSets, nil), &appsv1.DaemonSet{
 		ObjectMeta: meta,
 		Spec:       appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{}, Template: corev1.PodTemplateSpec{ObjectMeta: templateMeta, Spec: pod}},
 		Status:     appsv1.DaemonSetStatus{NumberReady: 7},
@@ -139,7 +141,7 @@ func TestDaemonSetKeepsWhatSizingNeeds(t *testing.T) {
 		}},
 	}, got)
 
-	got = transformed(t, stripDaemonSet, &appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{}}}}})
+	got = transformed(t, keep(cluster.DaemonSets, nil), &appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{}}}}})
 	assert.Equal(t, &appsv1.DaemonSet{}, got)
 }
 
@@ -148,7 +150,7 @@ func TestNodeClaimKeepsWhatIsRead(t *testing.T) {
 		content["apiVersion"], content["kind"] = "karpenter.sh/v1", "NodeClaim"
 		return &unstructured.Unstructured{Object: content}
 	}
-	got := transformed(t, strip, claim(map[string]any{
+	got := transformed(t, keepCustom, claim(map[string]any{
 		"metadata": map[string]any{
 			"name": "c", "resourceVersion": "7", "uid": "u", "labels": map[string]any{"a": "b"}, "annotations": map[string]any{"a": "b"},
 			"deletionTimestamp": "2026-01-01T00:00:00Z", "managedFields": []any{map[string]any{"manager": "karpenter"}},
@@ -163,12 +165,12 @@ func TestNodeClaimKeepsWhatIsRead(t *testing.T) {
 	}), got)
 
 	malformed := claim(map[string]any{"metadata": map[string]any{"name": "c"}, "spec": "x", "status": nil})
-	got = transformed(t, strip, malformed)
-	assert.Equal(t, "x", got.Object["spec"], "what is malformed is told, not dropped")
+	got = transformed(t, keepCustom, malformed)
+	assert.Equal(t, "x", got.Object["spec"], "what is malformed is reported, not dropped")
 }
 
 func TestCustomObjectsLoseStatusToo(t *testing.T) {
-	for kind, kept := range map[string]bool{"karpenter.sh/v1 NodePool": false, "workspace.jupyter.org/v1 WorkspaceTemplate": false, "example.com/v1 Other": true} {
+	for _, kind := range []string{"karpenter.sh/v1 NodePool", "workspace.jupyter.org/v1 WorkspaceTemplate"} {
 		object := func() *unstructured.Unstructured {
 			u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}, "status": map[string]any{"a": "b"}}}
 			u.SetManagedFields(full.ManagedFields)
@@ -177,9 +179,8 @@ func TestCustomObjectsLoseStatusToo(t *testing.T) {
 			u.SetKind(name)
 			return u
 		}
-		got := transformed(t, strip, object())
-		_, has := got.Object["status"]
-		assert.Equal(t, kept, has, kind)
+		got := transformed(t, keepCustom, object())
+		assert.NotContains(t, got.Object, "status", kind)
 		assert.Contains(t, got.Object, "spec")
 		assert.Empty(t, got.GetManagedFields())
 	}
@@ -187,7 +188,7 @@ func TestCustomObjectsLoseStatusToo(t *testing.T) {
 
 func TestTransformsLetTombstonesPass(t *testing.T) {
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "x/a", Obj: &corev1.Pod{}}
-	for _, transform := range []toolscache.TransformFunc{strip, stripNode, stripNamespace, stripDeployments(candidate), stripDaemonSet} {
+	for _, transform := range []toolscache.TransformFunc{keepCustom, keep(cluster.Nodes, nil), keep(cluster.Deployments, candidate)} {
 		got, err := transform(tombstone)
 		require.NoError(t, err)
 		assert.Equal(t, tombstone, got)
@@ -213,7 +214,7 @@ func TestPodKeepsWhatHasImages(t *testing.T) {
 			Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "c"}}, PodIP: "10.0.0.1"},
 		}
 	}
-	got := transformed(t, stripPod, pod())
+	got := transformed(t, keep(cluster.PlaceholderPods, nil), pod())
 	assert.Equal(t, corev1.PodSpec{
 		NodeName:       "n",
 		InitContainers: []corev1.Container{{Name: "i", Image: "i:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}},
@@ -224,5 +225,5 @@ func TestPodKeepsWhatHasImages(t *testing.T) {
 
 	paused := pod()
 	paused.Spec.Containers = paused.Spec.Containers[:1]
-	assert.Empty(t, transformed(t, stripPod, paused).Status.ContainerStatuses, "a pause container's status makes no new Snapshot")
+	assert.Empty(t, transformed(t, keep(cluster.PlaceholderPods, nil), paused).Status.ContainerStatuses, "a pause container's status makes no new Snapshot")
 }

@@ -31,7 +31,7 @@ type Object struct {
 	position position
 	// keep puts the object into the Snapshot for which it was read; nil: it was read for none. earlier is another
 	// definition of the same object; nil: this is the first.
-	keep func(earlier *Object) error
+	keep keepFunc
 	// earlier is the first definition of the same object, where this is another one.
 	earlier *Object
 	// assumed tells that the object names no namespace.

@@ -10,8 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
-
-	"warmpool.sh/webhook/cluster"
 )
 
 // reason is why a document of a file is passed over.
@@ -109,7 +107,7 @@ func isJudged(kind string) bool {
 
 var judgedKinds = func() map[string]bool {
 	names := map[string]bool{}
-	for kind := range kindsOf(&cluster.Snapshot{}) {
+	for kind := range newKinds() {
 		names[kind.Kind] = true
 	}
 	return names

@@ -7,11 +7,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"warmpool.sh/webhook/cluster"
 )
@@ -47,17 +45,15 @@ func (r *Reading) Err() error { return join(slices.Concat(r.Refused, r.Broken)) 
 
 // Load reads what can be read of all paths, in the order of Objects, and tells the rest.
 func Load(paths []string, stdin io.Reader, options Options) *Reading {
-	s := newSnapshot()
-	kinds := kindsOf(s)
+	kinds := newKinds()
 	r := &reader{Options: options, stdin: stdin, see: func(o *Object) {
-		if kind, ok := kinds[o.GroupVersionKind().GroupKind()]; ok {
-			o.keep = kind.read(*o)
+		if o.keep = kinds.read(*o); o.keep != nil {
 			delete(o.Object, "spec")
 			delete(o.Object, "status")
 		}
 	}}
 	found := r.all(paths)
-	broken, twice := found.keepAll(s, kinds, options)
+	s, broken, twice := found.keepAll(kinds, options)
 	reading := &Reading{Snapshot: s, Objects: found.objects, Refused: found.refused, Broken: append(found.broken, broken...)}
 	reading.Notes = append(passedNotes(found.passed), found.namespaceNotes(options)...)
 	if len(twice) > 0 {
@@ -163,36 +159,6 @@ func (c *contents) leaveOutPatches() {
 	})
 }
 
-// findTwice marks objects that are defined before. Strict leaves them out and reports them: which is meant, no one knows.
-func (c *contents) findTwice(strict bool) {
-	type identity struct {
-		kind            schema.GroupKind
-		namespace, name string
-	}
-	first := map[identity]int{}
-	once := c.objects[:0:len(c.objects)]
-	for i := range c.objects {
-		o := c.objects[i]
-		if o.GetName() != "" {
-			id := identity{o.GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName()}
-			at, twice := first[id]
-			switch {
-			case twice && strict:
-				c.refused = append(c.refused, fmt.Errorf("%s: the same object is in %s; remove one of them",
-					o, place(once[at].File, once[at].Document)))
-				continue
-			case twice:
-				earlier := once[at]
-				o.earlier = &earlier
-			default:
-				first[id] = len(once)
-			}
-		}
-		once = append(once, o)
-	}
-	c.objects = once
-}
-
 // namespaceNotes say which namespace objects without one were taken for.
 func (c *contents) namespaceNotes(options Options) []string {
 	assumed := 0
@@ -207,15 +173,8 @@ func (c *contents) namespaceNotes(options Options) []string {
 	return []string{fmt.Sprintf("%s without a namespace, taken to be in namespace default, as kubectl apply would have it; give -n NAMESPACE for another", counted(assumed, "object"))}
 }
 
-// twiceError says that an object has another definition, which differs.
-type twiceError struct{ object, earlier Object }
-
-func (e *twiceError) Error() string {
-	return fmt.Sprintf("%s is defined in another way in %s", e.object, place(e.earlier.File, e.earlier.Document))
-}
-
-// keepAll puts what was read into the Snapshot, in the order of the objects; twice names the objects whose definitions differ.
-func (c *contents) keepAll(s *cluster.Snapshot, kinds map[schema.GroupKind]reading, options Options) (broken []error, twice []string) {
+// keepAll makes a Snapshot of what was read, in the order of the objects; twice names the objects whose definitions differ.
+func (c *contents) keepAll(kinds kinds, options Options) (s *cluster.Snapshot, broken []error, twice []string) {
 	for i := range c.objects {
 		o := &c.objects[i]
 		if o.keep == nil {
@@ -233,25 +192,6 @@ func (c *contents) keepAll(s *cluster.Snapshot, kinds map[schema.GroupKind]readi
 			broken = append(broken, err)
 		}
 	}
-	for _, kind := range kinds {
-		kind.done(options.Part)
-	}
-	classes, errs := nodeClasses(s, c.objects)
-	s.NodeClasses, s.Obsolete = classes, obsolete(c.objects)
-	if options.Part {
-		s.NodeClasses = classes.AsPart()
-	}
-	return append(broken, errs...), twice
-}
-
-// addTo adds the object and its files to a list of such, in which other definitions of it may be already.
-func (e *twiceError) addTo(twice []string) []string {
-	start := e.object.title() + " in "
-	for i := range twice {
-		if strings.HasPrefix(twice[i], start) {
-			twice[i] += ", " + e.object.File
-			return twice
-		}
-	}
-	return append(twice, start+e.earlier.File+", "+e.object.File)
+	s, errs := kinds.snapshot(c.objects, options.Part)
+	return s, append(broken, errs...), twice
 }

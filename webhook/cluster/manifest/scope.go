@@ -19,10 +19,8 @@ const (
 	scopeNamespaced
 )
 
-// others are kinds of other people's groups that rules go by, or that stand beside these.
+// others are kinds of other people's groups: those that rules go by, and some that stand beside these.
 var others = map[schema.GroupKind]scope{
-	cluster.CapacityBufferGroupKind:                                   scopeNamespaced,
-	cluster.WorkloadPriorityClassGroupKind:                            scopeCluster,
 	{Group: "kueue.x-k8s.io", Kind: "ClusterQueue"}:                   scopeCluster,
 	{Group: "kueue.x-k8s.io", Kind: "ResourceFlavor"}:                 scopeCluster,
 	{Group: "kueue.x-k8s.io", Kind: "LocalQueue"}:                     scopeNamespaced,
@@ -30,6 +28,16 @@ var others = map[schema.GroupKind]scope{
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             scopeCluster,
 	{Group: "karpenter.k8s.aws", Kind: "AWSNodeTemplate"}:             scopeCluster,
 	{Group: "cert-manager.io", Kind: "ClusterIssuer"}:                 scopeCluster,
+}
+
+func init() {
+	for _, k := range cluster.InFiles {
+		if of := k.Describe(); of.IsCustom() && of.Namespaced {
+			others[of.GroupKind()] = scopeNamespaced
+		} else if of.IsCustom() {
+			others[of.GroupKind()] = scopeCluster
+		}
+	}
 }
 
 // scopeOf is the scope of a kind, where it is known without a CustomResourceDefinition.

@@ -3,180 +3,157 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	nodev1 "k8s.io/api/node/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/json"
 
 	"warmpool.sh/webhook/cluster"
 )
 
 // Snapshot makes a whole cluster of the objects. Kinds that a Snapshot does not hold are left out. What an API server adds
-// of its own is added (defaults.go). No pool has been seen before.
+// of its own is added. No pool has been seen before.
 func Snapshot(objects []Object) (*cluster.Snapshot, error) {
-	s := newSnapshot()
-	kinds := kindsOf(s)
+	kinds := newKinds()
 	c := &contents{objects: slices.Clone(objects)}
 	for i, o := range c.objects {
-		c.objects[i].keep = nil
-		if kind, ok := kinds[o.GroupVersionKind().GroupKind()]; ok {
-			c.objects[i].keep = kind.read(o)
-		}
+		c.objects[i].keep = kinds.read(o)
 	}
-	if errs, _ := c.keepAll(s, kinds, Options{Strict: true}); len(errs) > 0 {
+	s, errs, _ := c.keepAll(kinds, Options{Strict: true})
+	if len(errs) > 0 {
 		return nil, join(errs)
 	}
 	return s, nil
 }
 
-func newSnapshot() *cluster.Snapshot {
-	return &cluster.Snapshot{LastSeen: cluster.Known[corev1.Node](nil)}
+// keepFunc adds an object that was read to the definitions of its kind. earlier is another definition of it, or nil.
+type keepFunc func(earlier *Object) error
+
+// definitions are the objects of one kind.
+type definitions struct {
+	cluster.AnyKind
+	cluster.Found
 }
 
-// reading reads the objects of one kind, several at the same time, and makes the facts of those that were kept, one after
-// the other, when it is done.
-type reading struct {
-	read func(Object) (keep func(earlier *Object) error)
-	done func(part bool)
+// kinds are the definitions of all kinds that a Snapshot holds, by kind.
+type kinds map[schema.GroupKind]*definitions
+
+func newKinds() kinds {
+	all := kinds{}
+	for _, k := range cluster.InFiles {
+		d := &definitions{k, cluster.Found{Objects: map[string]any{}, Malformed: map[string]string{}, Variants: map[string][]any{}}}
+		maps.Copy(d.Objects, k.Preset())
+		for _, kind := range append(k.Describe().Also, k.Describe().GroupKind()) {
+			all[kind] = d
+		}
+	}
+	return all
 }
 
-// kindsOf are the kinds that a Snapshot holds, each with its place there.
-func kindsOf(s *cluster.Snapshot) map[schema.GroupKind]reading {
-	rbac := func(kind string) schema.GroupKind { return schema.GroupKind{Group: rbacv1.GroupName, Kind: kind} }
-	webhooks := func(kind string) schema.GroupKind {
-		return schema.GroupKind{Group: admissionregistrationv1.GroupName, Kind: kind}
+// read reads an object, perhaps several at the same time; what it returns is then called for one after the other. It is
+// nil for kinds that a Snapshot does not hold.
+func (all kinds) read(o Object) keepFunc {
+	d := all[o.GroupVersionKind().GroupKind()]
+	if d == nil || o.GetKind() == "Pod" && o.GetName() == "" { // a pod that is still to be created is not yet part of a cluster
+		return nil
 	}
-	kinds := map[schema.GroupKind]reading{
-		{Kind: "Node"}:          into(&s.Nodes, node, nil),
-		{Kind: "Namespace"}:     into(&s.Namespaces, namespace, nil),
-		{Kind: "LimitRange"}:    into(&s.LimitRanges, limitRange, nil),
-		{Kind: "ResourceQuota"}: into(&s.ResourceQuotas, Typed[corev1.ResourceQuota], nil),
-		{Group: nodev1.GroupName, Kind: "RuntimeClass"}:        into(&s.RuntimeClasses, Typed[nodev1.RuntimeClass], nil),
-		{Group: schedulingv1.GroupName, Kind: "PriorityClass"}: into(&s.PriorityClasses, Typed[schedulingv1.PriorityClass], systemPriorityClasses()),
-		{Group: appsv1.GroupName, Kind: "Deployment"}:          into(&s.Deployments, Typed[appsv1.Deployment], nil),
-		{Group: appsv1.GroupName, Kind: "DaemonSet"}:           into(&s.DaemonSets, Typed[appsv1.DaemonSet], nil),
-		cluster.NodeClaimGroupKind:                             into(&s.NodeClaims, custom(cluster.NodeClaimFrom), nil),
-		cluster.NodePoolGroupKind:                              into(&s.NodePools, custom(cluster.NodePoolFrom), nil),
-		cluster.WorkspaceTemplateGroupKind:                     into(&s.Templates, custom(cluster.WorkspaceTemplateFrom), nil),
-
-		{Kind: "Pod"}:                                            into(&s.Pods, Typed[corev1.Pod], nil),
-		{Kind: "PodTemplate"}:                                    into(&s.PodTemplates, Typed[corev1.PodTemplate], nil),
-		{Kind: "Service"}:                                        into(&s.Services, Typed[corev1.Service], nil),
-		{Kind: "ConfigMap"}:                                      into(&s.ConfigMaps, Typed[corev1.ConfigMap], nil),
-		{Kind: "PersistentVolume"}:                               into(&s.Volumes, Typed[corev1.PersistentVolume], nil),
-		{Kind: "PersistentVolumeClaim"}:                          into(&s.Claims, Typed[corev1.PersistentVolumeClaim], nil),
-		{Group: eventsv1.GroupName, Kind: "Event"}:               into(&s.Events, Typed[eventsv1.Event], nil),
-		{Group: policyv1.GroupName, Kind: "PodDisruptionBudget"}: into(&s.Budgets, Typed[policyv1.PodDisruptionBudget], nil),
-		rbac("Role"):                                             into(&s.Roles, Typed[rbacv1.Role], nil),
-		rbac("RoleBinding"):                                      into(&s.RoleBindings, Typed[rbacv1.RoleBinding], nil),
-		rbac("ClusterRole"):                                      into(&s.ClusterRoles, Typed[rbacv1.ClusterRole], nil),
-		rbac("ClusterRoleBinding"):                               into(&s.ClusterRoleBindings, Typed[rbacv1.ClusterRoleBinding], nil),
-		webhooks("MutatingWebhookConfiguration"):                 into(&s.MutatingWebhooks, Typed[admissionregistrationv1.MutatingWebhookConfiguration], nil),
-		webhooks("ValidatingWebhookConfiguration"):               into(&s.ValidatingWebhooks, Typed[admissionregistrationv1.ValidatingWebhookConfiguration], nil),
-		cluster.CapacityBufferGroupKind:                          into(&s.CapacityBuffers, custom(cluster.CapacityBufferFrom), nil),
-		cluster.CertificateGroupKind:                             into(&s.Certificates, custom(cluster.CertificateFrom), nil),
-		cluster.WorkloadPriorityClassGroupKind:                   into(&s.WorkloadPriorityClasses, custom(cluster.WorkloadPriorityClassFrom), nil),
-	}
-	workloads := workloads(&s.Workloads)
-	for _, kind := range []schema.GroupKind{
-		{Group: appsv1.GroupName, Kind: "StatefulSet"}, {Group: appsv1.GroupName, Kind: "ReplicaSet"}, {Kind: "ReplicationController"},
-		{Group: "batch", Kind: "Job"}, {Group: "batch", Kind: "CronJob"},
-	} {
-		kinds[kind] = workloads
-	}
-	return kinds
-}
-
-// workloads reads objects of several kinds into one Facts.
-func workloads(facts *cluster.Facts[cluster.Workload]) reading {
-	found := map[string]*cluster.Workload{}
-	return reading{
-		read: func(o Object) func(*Object) error {
-			w := cluster.WorkloadFrom(o.Object)
-			return func(*Object) error {
-				if w != nil {
-					found[w.Key()] = w
-				}
-				return nil
-			}
-		},
-		done: func(bool) { *facts = cluster.Known(found) },
+	fact, err := d.read(o)
+	k := d.key(o)
+	return func(earlier *Object) error {
+		switch {
+		case errors.Is(err, cluster.ErrObsolete):
+			d.Malformed[k] = err.Error()
+			return nil // it could be read; the audit reports it
+		case err != nil:
+			d.Malformed[k] = err.Error()
+			return err
+		case fact == nil:
+			return nil
+		case earlier != nil:
+			return d.addAnother(o, earlier, fact)
+		default:
+			d.Objects[k] = fact
+			return nil
+		}
 	}
 }
 
-// into reads objects into facts, beside those that are there anyway.
-func into[T any](facts *cluster.Facts[T], read func(Object) (*T, error), anyway map[string]*T) reading {
-	d := &definitions[T]{objects: anyway, malformed: map[string]string{}, variants: map[string][]*T{}}
-	if d.objects == nil {
-		d.objects = map[string]*T{}
+func (d *definitions) read(o Object) (any, error) {
+	if o.GetName() == "" && len(d.Describe().Also) == 0 {
+		return nil, fmt.Errorf("%s: metadata.name: missing; give the object a name", o)
 	}
-	return reading{
-		read: func(o Object) func(*Object) error {
-			if o.GetKind() == "Pod" && o.GetName() == "" {
-				return func(*Object) error { return nil } // one that is still to be created, and not yet part of a cluster
-			}
-			fact, err := named(o, read)
-			return func(earlier *Object) error {
-				switch {
-				case errors.Is(err, cluster.ErrObsolete):
-					d.malformed[key(o)] = err.Error()
-					return nil // it could be read; the audit reports it
-				case err != nil:
-					d.malformed[key(o)] = err.Error()
-					return err
-				case earlier != nil:
-					return d.addAnother(o, earlier, fact)
-				default:
-					d.objects[key(o)] = fact
-					return nil
-				}
-			}
-		},
-		done: func(part bool) {
-			*facts = cluster.Known(d.objects).WithMalformed(d.malformed).WithVariants(d.variants)
-			if part {
-				*facts = facts.AsPart()
-			}
-		},
+	if d.Describe().IsCustom() {
+		fact, err := d.Fact(o.Object)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o, err)
+		}
+		return fact, nil
 	}
+	fact := d.New()
+	if err := decodeTyped(o.without(d.Describe().Skipped), fact); err != nil {
+		return nil, err
+	}
+	d.Complete(fact)
+	return fact, nil
 }
 
-// definitions are the objects of one kind, by key.
-type definitions[T any] struct {
-	objects   map[string]*T
-	malformed map[string]string
-	variants  map[string][]*T
+// without is the object without the field at the path, of which it shares the rest.
+func (o Object) without(path []string) Object {
+	if len(path) == 0 {
+		return o
+	}
+	content := maps.Clone(o.Object)
+	o.Unstructured = &unstructured.Unstructured{Object: content}
+	for _, name := range path[:len(path)-1] {
+		inner, ok := content[name].(map[string]any)
+		if !ok {
+			return o
+		}
+		inner = maps.Clone(inner)
+		content[name] = inner
+		content = inner
+	}
+	delete(content, path[len(path)-1])
+	return o
 }
 
 // addAnother adds a definition of an object that has one. Where they differ, none of them is a fact any more.
-func (d *definitions[T]) addAnother(o Object, earlier *Object, fact *T) error {
-	k := key(o)
-	first := d.objects[k]
+func (d *definitions) addAnother(o Object, earlier *Object, fact any) error {
+	k := d.key(o)
+	first := d.Objects[k]
 	if first != nil && equality.Semantic.DeepEqual(first, fact) {
 		return nil
 	}
 	if first != nil {
-		d.variants[k] = append(d.variants[k], first)
-		delete(d.objects, k)
+		d.Variants[k] = append(d.Variants[k], first)
+		delete(d.Objects, k)
 	}
-	if !slices.ContainsFunc(d.variants[k], func(other *T) bool { return equality.Semantic.DeepEqual(other, fact) }) {
-		d.variants[k] = append(d.variants[k], fact)
+	if !slices.ContainsFunc(d.Variants[k], func(other any) bool { return equality.Semantic.DeepEqual(other, fact) }) {
+		d.Variants[k] = append(d.Variants[k], fact)
 	}
-	if d.malformed[k] == "" {
-		d.malformed[k] = fmt.Sprintf("defined in %s and otherwise in %s", place(earlier.File, earlier.Document), place(o.File, o.Document))
+	if d.Malformed[k] == "" {
+		d.Malformed[k] = fmt.Sprintf("defined in %s and otherwise in %s", place(earlier.File, earlier.Document), place(o.File, o.Document))
 	}
 	return &twiceError{o, *earlier}
+}
+
+// snapshot makes a Snapshot of what was kept; others are all objects, of which some kinds follow from what others name.
+func (all kinds) snapshot(others []Object, part bool) (*cluster.Snapshot, []error) {
+	s := &cluster.Snapshot{LastSeen: cluster.Known[corev1.Node](nil)}
+	for _, d := range all {
+		d.Part = part
+		d.PutFound(s, d.Found)
+	}
+	classes, errs := nodeClasses(s, others)
+	s.NodeClasses, s.Obsolete = classes, obsolete(others)
+	if part {
+		s.NodeClasses = classes.AsPart()
+	}
+	return s, errs
 }
 
 // nodeClasses are the objects of the kinds that NodePools refer to.
@@ -213,56 +190,14 @@ func obsolete(objects []Object) cluster.Facts[cluster.Obsolete] {
 	return cluster.Known(found)
 }
 
-// Typed converts an object into its Go type, strictly: fields that the type does not know are errors, except in the
-// status, which a cluster newer than warmpool may have written.
-func Typed[T any](o Object) (*T, error) {
-	typed := new(T)
-	if object, ok := any(typed).(runtime.Object); ok {
-		kinds, _, err := builtin.ObjectKinds(object)
-		if err == nil && !slices.Contains(kinds, o.GroupVersionKind()) {
-			return nil, fmt.Errorf("%s: is a %s of %s, want a %s of %s",
-				o, o.GetKind(), o.GetAPIVersion(), kinds[0].Kind, kinds[0].GroupVersion())
-		}
-	}
-	unknown, err := cluster.Decode(o.Object, typed)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o, err)
-	}
-	var errs []error
-	for _, err := range unknown {
-		var named json.FieldError
-		if errors.As(err, &named) && strings.HasPrefix(named.FieldPath(), "status.") {
-			continue
-		}
-		errs = append(errs, fmt.Errorf("%s: %w; correct or remove it", o, err))
-	}
-	if len(errs) > 0 {
-		return nil, join(errs)
-	}
-	return typed, nil
-}
-
-func named[T any](o Object, read func(Object) (*T, error)) (*T, error) {
-	if o.GetName() == "" {
-		return nil, fmt.Errorf("%s: metadata.name: missing; give the object a name", o)
-	}
-	return read(o)
-}
-
 // key is the object's key in the Snapshot.
-func key(o Object) string {
+func (d *definitions) key(o Object) string {
+	var parts []string
+	if len(d.Describe().Also) > 0 {
+		parts = append(parts, o.GetKind())
+	}
 	if o.GetNamespace() != "" {
-		return o.GetNamespace() + "/" + o.GetName()
+		parts = append(parts, o.GetNamespace())
 	}
-	return o.GetName()
-}
-
-func custom[T any](from func(map[string]any) (*T, error)) func(Object) (*T, error) {
-	return func(o Object) (*T, error) {
-		fact, err := from(o.Object)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", o, err)
-		}
-		return fact, nil
-	}
+	return strings.Join(append(parts, o.GetName()), "/")
 }

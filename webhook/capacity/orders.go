@@ -71,6 +71,18 @@ func (o Orders) PlacesByPrice(waiting, idle float64) int {
 	return o.quantile(waiting / (waiting + max(idle, 0)))
 }
 
+// PlacesByWorth is how many placeholders to keep where starts come at a rate, and one more is kept as long as it finds worth starts
+// in each hour that it is idle; and the share of starts that find one.
+func (o Orders) PlacesByWorth(rate, worth float64) (places int, hits float64) {
+	for n, chance := range o.chances() {
+		if rate*chance < worth*(hits+chance) {
+			break
+		}
+		places, hits = n+1, hits+chance
+	}
+	return places, min(hits, 1)
+}
+
 // quantile is the least n with P(N ≤ n) ≥ share; the end of the distribution for a share that rounding keeps out of reach.
 func (o Orders) quantile(share float64) int {
 	sum, last := 0.0, 0

@@ -1,6 +1,7 @@
 package demand
 
 import (
+	"math"
 	"time"
 
 	"warmpool.sh/webhook/capacity"
@@ -17,16 +18,14 @@ func (p *Pool) Keep(s *Settings, now time.Time) int {
 		if at.After(ahead) {
 			at = ahead
 		}
-		orders, quiet := p.orders(s, at, lead)
-		wanted = max(wanted, p.places(s, orders, quiet))
+		wanted = max(wanted, p.places(s, p.orders(s, at, lead), lead))
 		if !at.Before(ahead) {
 			break
 		}
 	}
-	p.capped = s.Max > 0 && wanted > s.Max
+	p.capped = s.Max > 0 && wanted >= s.Max
 	places := p.held(s, now, s.bounded(wanted))
-	orders, _ := p.orders(s, now, lead)
-	p.promise = orders.Hits(places * max(s.Places, 1))
+	p.promise = p.orders(s, now, lead).Hits(places * max(s.Places, 1))
 	return places
 }
 
@@ -44,13 +43,10 @@ func (p *Pool) held(s *Settings, now time.Time, places int) int {
 
 // places is what the formula asks for. A node that takes several Workspaces has as many places, but one of them may be nearly
 // full; how much that costs, the starts will tell.
-func (p *Pool) places(s *Settings, orders capacity.Orders, quiet bool) int {
-	if quiet {
-		return 0
-	}
+func (p *Pool) places(s *Settings, orders capacity.Orders, lead time.Duration) int {
 	places := 0
 	if s.Objective > 0 {
-		places = orders.Places(s.share(float64(p.Shift)))
+		places, _ = orders.PlacesByWorth(orders.Mean/lead.Hours(), p.fit(s).worth*math.Exp(-float64(p.Shift)))
 	} else {
 		places = orders.PlacesByPrice(s.WaitingHour, s.IdleHour)
 	}

@@ -11,18 +11,18 @@ const hoursOfWeek = 7 * 24
 // These say how fast is learned and forgotten. The figures hardly depend on them (TestGoals has the margins).
 const (
 	fade       = 0.85             // of what was counted, a week later
-	trust      = 4.0              // hours that the prior of an hour stands for
-	recency    = 30 * time.Minute // age at which a start counts a third of a new one
-	usual      = 4.0              // starts that the rate of other weeks stands for, beside those of late
+	trust      = 8.0              // hours that the prior of an hour stands for
+	recency    = 20 * time.Minute // age at which a start counts a third of a new one
+	usual      = 7.0              // starts that the rate of other weeks stands for, beside those of late
 	leastOf    = 0.3              // below which nothing of late lowers the rate
 	learning   = 0.1              // by which odds move at a start
-	mostShift  = 4.0              // in either direction
+	mostShift  = 6.0              // in either direction
 	mostRise   = 1.0              // in an hour
 	foundation = 72.0             // hours after which hits are held against the objective
 	mostLeads  = 12               // lead times that are kept
 	mostGap    = 15 * time.Minute // without a word after which nothing is known of the time between
 	fadeOfHits = 0.998            // of each hit counted, at the next
-	quietShare = 0.1              // of the starts that may find no place: what hours without any placeholder may hold
+	clumps     = 1.2              // variance of starts over their mean, where their rate is known: some come together
 )
 
 // Pool is what is known of a pool's starts. The zero value knows nothing.
@@ -47,7 +47,7 @@ type Pool struct {
 	Had      number `json:"had"`
 
 	forecast forecast
-	// kept are decisions of late; capped tells that Max holds the last one back, promise what it promises a start.
+	// kept are decisions of late; capped tells that Max is in the way of more, promise what the last one promises a start.
 	kept    []kept
 	capped  bool
 	promise float64
@@ -141,6 +141,7 @@ func (p *Pool) Warmed(lead time.Duration) {
 	if len(p.Leads) > mostLeads {
 		p.Leads = p.Leads[len(p.Leads)-mostLeads:]
 	}
+	p.forecast.fitted = false
 }
 
 // LeadTime is how long placeholders take to get warm on average, and the longest of late.

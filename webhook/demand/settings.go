@@ -1,7 +1,6 @@
 package demand
 
 import (
-	"math"
 	"time"
 
 	"warmpool.sh/webhook/config"
@@ -88,15 +87,3 @@ func (s *Settings) bounded(places int) int {
 	}
 	return places
 }
-
-// share is the quantile to keep places for, moved by so much.
-func (s *Settings) share(shift float64) float64 {
-	odds := s.Objective / (1 - s.Objective) * math.Exp(shift)
-	if math.IsInf(odds, 1) {
-		return highest
-	}
-	return min(max(odds/(1+odds), lowest), highest)
-}
-
-// lowest and highest bound the quantile.
-const lowest, highest = 0.3, 0.9999

@@ -5,6 +5,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -103,6 +104,8 @@ var (
 	Events                 = audited(eventsv1.SchemeGroupVersion.WithKind("Event"), func(s *Snapshot) *Facts[eventsv1.Event] { return &s.Events })
 	PodDisruptionBudgets   = audited(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
 		func(s *Snapshot) *Facts[policyv1.PodDisruptionBudget] { return &s.Budgets })
+	HorizontalPodAutoscalers = audited(autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"),
+		func(s *Snapshot) *Facts[autoscalingv2.HorizontalPodAutoscaler] { return &s.HorizontalPodAutoscalers })
 	Roles               = audited(rbac("Role"), func(s *Snapshot) *Facts[rbacv1.Role] { return &s.Roles })
 	RoleBindings        = audited(rbac("RoleBinding"), func(s *Snapshot) *Facts[rbacv1.RoleBinding] { return &s.RoleBindings })
 	ClusterRoles        = audited(rbac("ClusterRole"), func(s *Snapshot) *Facts[rbacv1.ClusterRole] { return &s.ClusterRoles })
@@ -154,6 +157,7 @@ var (
 	// Audited are read when an audit runs.
 	Audited = []AnyKind{
 		Pods, PodTemplates, Services, ConfigMaps, PersistentVolumes, PersistentVolumeClaims, Events, PodDisruptionBudgets,
+		HorizontalPodAutoscalers,
 		Roles, RoleBindings, ClusterRoles, ClusterRoleBindings, MutatingWebhooks, ValidatingWebhooks,
 		CapacityBuffers, Certificates, WorkloadPriorityClasses,
 	}

@@ -5,6 +5,7 @@ package cluster
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -52,6 +53,8 @@ type Around struct {
 	Events     Facts[eventsv1.Event]
 	ConfigMaps Facts[corev1.ConfigMap]
 	Budgets    Facts[policyv1.PodDisruptionBudget]
+
+	HorizontalPodAutoscalers Facts[autoscalingv2.HorizontalPodAutoscaler]
 
 	Roles               Facts[rbacv1.Role]
 	RoleBindings        Facts[rbacv1.RoleBinding]

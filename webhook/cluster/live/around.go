@@ -41,7 +41,7 @@ func (r *Reading) Around(ctx context.Context, facts *cluster.Snapshot, scope Sco
 	scalers := scalersOf(s.Deployments, scope)
 	here := query{namespaces: namespacesOf(s.Deployments, scope.IsPlaceholder, scalers), first: scope.Placeholders}
 	r.pods(ctx, &s, here, scope.Workspaces)
-	r.list(ctx, &s, here, cluster.Events, cluster.PodDisruptionBudgets)
+	r.list(ctx, &s, here, cluster.Events, cluster.PodDisruptionBudgets, cluster.HorizontalPodAutoscalers)
 	r.get(ctx, &s, cluster.ConfigMaps, configMapsOf(scalers, scope.Placeholders))
 	r.get(ctx, &s, cluster.MutatingWebhooks, []client.ObjectKey{{Name: scope.Webhooks}, {Name: scope.PodsWebhook}})
 	r.get(ctx, &s, cluster.ValidatingWebhooks, []client.ObjectKey{{Name: scope.Webhooks}})

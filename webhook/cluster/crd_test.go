@@ -203,7 +203,7 @@ status:
 func TestWorkspaceTemplateFromRefusesQuantitiesThatTakeLong(t *testing.T) {
 	for text, want := range map[string]string{
 		`spec: {resourceBounds: {resources: {cpu: {min: "1", max: "1e-999999999"}}}}`:        "spec.resourceBounds.resources.cpu.max: a quantity's exponent must have at most two digits",
-		`spec: {defaultImage: 5, defaultResources: {requests: {memory: "1e999999999"}}}`:     "spec.defaultResources.requests.memory: a quantity's exponent must have at most two digits",
+		`spec: {defaultResources: {requests: {memory: "1e999999999"}}, resourceBounds: 5}`:   "spec.defaultResources.requests.memory: a quantity's exponent must have at most two digits",
 		`spec: {defaultResources: {limits: {memory: "` + strings.Repeat("1", 1<<20) + `"}}}`: "spec.defaultResources.limits.memory: a quantity must have at most 40 characters, not 1048576",
 	} {
 		_, err := cluster.WorkspaceTemplateFrom(content(t, text))

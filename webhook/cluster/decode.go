@@ -1,155 +1,110 @@
 package cluster
 
 import (
-	gojson "encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/json"
+
+	"warmpool.sh/webhook/quantity"
 )
 
-// Decode reads the JSON content of an object into a typed value. It returns the fields that the type does not know,
-// in the words of sigs.k8s.io/json, and an error that names the field whose value does not fit. A quantity that would
-// take long to parse does not.
-func Decode(content map[string]any, into any) (unknown []error, err error) {
-	if err := checkQuantities(nil, content, reflect.TypeOf(into)); err != nil {
-		return nil, err
+// maxUnknown is how many unknown fields of an object are named: no one corrects more at once.
+const maxUnknown = 20
+
+// UnknownField is the error for a field that a type does not have.
+type UnknownField struct{ Path *field.Path }
+
+func (u UnknownField) Error() string { return fmt.Sprintf("unknown field %q", u.Path) }
+
+// Decode reads the JSON content of an object into a typed value. It returns the fields that the type does not have, and an
+// error that names the field whose value does not fit. A quantity that would take long to parse does not.
+func Decode(content map[string]any, into any) (unknown []UnknownField, err error) {
+	for {
+		misfit, err := decode(content, into, len(unknown) < maxUnknown)
+		switch {
+		case err != nil:
+			return nil, err
+		case misfit == nil:
+			return unknown, nil
+		}
+		path, parent, name := find(content, misfit.JSONPointer)
+		if !errors.Is(misfit, json.ErrUnknownName) {
+			return nil, fmt.Errorf("%s: %w", path, plain(misfit))
+		}
+		// The decoder stops at the first: it goes on in a copy without it.
+		if len(unknown) == 0 {
+			content = runtime.DeepCopyJSON(content)
+			_, parent, _ = find(content, misfit.JSONPointer)
+		}
+		delete(parent, name)
+		unknown = append(unknown, UnknownField{path})
 	}
-	if convert(content, into) {
-		return nil, nil
-	}
-	data, err := gojson.Marshal(content)
+}
+
+// decode gives the value that does not fit, or that is not known where those are refused.
+func decode(content map[string]any, into any, strict bool) (misfit *json.SemanticError, err error) {
+	data, err := json.Marshal(content, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	unknown, err = json.UnmarshalStrict(data, into, json.DisallowUnknownFields)
-	if err == nil {
-		return unknown, nil
-	}
-	path := misfit(content, func(part any) bool {
-		data, err := gojson.Marshal(part)
-		if err != nil {
-			return false
-		}
-		return json.UnmarshalCaseSensitivePreserveInts(data, reflect.New(reflect.TypeOf(into).Elem()).Interface()) != nil
-	})
-	return nil, fmt.Errorf("%s: %w", path, plain(err))
-}
-
-// convert does what the decoder would, without the way over JSON's text. Not ok is content in which the decoder may find
-// something wrong: it has the words for that.
-func convert(content map[string]any, into any) (ok bool) {
-	if smallNumbers(content) && runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, into, true) == nil {
-		return true
+	options := []json.Options{jsontext.AllowInvalidUTF8(true), json.RejectUnknownMembers(strict)}
+	if quantity.Suspect(data) {
+		options = append(options, json.WithUnmarshalers(quantity.Unmarshalers))
 	}
 	reflect.ValueOf(into).Elem().SetZero()
-	return false
-}
-
-// smallNumbers tells whether all numbers are integers of 32 bits: the converter cuts larger ones and fractions to fit.
-func smallNumbers(content any) bool {
-	switch value := content.(type) {
-	case map[string]any:
-		for _, member := range value {
-			if !smallNumbers(member) {
-				return false
-			}
-		}
-	case []any:
-		for _, item := range value {
-			if !smallNumbers(item) {
-				return false
-			}
-		}
-	case int64:
-		return value == int64(int32(value)) //nolint:gosec // that is the question
-	case nil, string, bool:
-	default:
-		return false
+	if err := json.Unmarshal(data, into, options...); !errors.As(err, &misfit) {
+		return nil, err
 	}
-	return true
+	return misfit, nil
 }
 
-// misfit finds the field for which fails reports true, because decoders name it without indexes or, for quantities and
-// times, not at all. It halves the fields of each level, so it costs few decodings even for wide objects.
-func misfit(content any, fails func(any) bool) *field.Path {
-	var path *field.Path
-	for {
-		switch value := content.(type) {
-		case map[string]any:
-			if fails(map[string]any{}) {
-				return path
-			}
-			name, found := guilty(slices.Sorted(maps.Keys(value)), func(names []string) bool {
-				part := make(map[string]any, len(names))
-				for _, name := range names {
-					part[name] = value[name]
-				}
-				return fails(part)
-			})
-			if !found {
-				return path
-			}
-			outer := fails
-			path, content = path.Child(name), value[name]
-			fails = func(part any) bool { return outer(map[string]any{name: part}) }
+// find gives the path to which a pointer leads, and the object and the name in it that it ends with.
+func find(content map[string]any, pointer jsontext.Pointer) (path *field.Path, parent map[string]any, name string) {
+	var value any = content
+	for token := range pointer.Tokens() {
+		switch in := value.(type) {
 		case []any:
-			if fails([]any{}) {
-				return path
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(in) {
+				return path, nil, ""
 			}
-			index, found := guilty(indexes(value), func(indexes []int) bool {
-				return fails(value[indexes[0] : indexes[len(indexes)-1]+1])
-			})
-			if !found {
-				return path
-			}
-			outer := fails
-			path, content = path.Index(index), value[index]
-			fails = func(part any) bool { return outer([]any{part}) }
-		default:
-			return path
+			path, value = path.Index(i), in[i]
+		case map[string]any:
+			path, value, parent, name = path.Child(token), in[token], in, token
 		}
 	}
+	return path, parent, name
 }
 
-// guilty returns a candidate that fails; none when no single one does.
-func guilty[T any](candidates []T, fails func([]T) bool) (T, bool) {
-	var none T
-	if len(candidates) == 0 {
-		return none, false
+// plain words the decoder's errors for people who write YAML, not Go.
+func plain(misfit *json.SemanticError) error {
+	if misfit.GoType == nil {
+		return misfit.Err
 	}
-	for len(candidates) > 1 {
-		half := len(candidates) / 2
-		if fails(candidates[:half]) {
-			candidates = candidates[:half]
-		} else {
-			candidates = candidates[half:]
-		}
+	isNumber := reflect.Int <= misfit.GoType.Kind() && misfit.GoType.Kind() <= reflect.Float64
+	if misfit.Err != nil && !isNumber { // of a type that reads itself, such as a quantity
+		return misfit.Err
 	}
-	return candidates[0], fails(candidates)
-}
-
-func indexes(list []any) []int {
-	all := make([]int, len(list))
-	for i := range all {
-		all[i] = i
+	got := misfit.JSONKind.String()
+	switch misfit.JSONKind {
+	case '{':
+		got = "object"
+	case '[':
+		got = "array"
+	case 't', 'f':
+		got = "bool"
+	case '0':
+		got = strings.TrimSpace("number " + string(misfit.JSONValue))
 	}
-	return all
-}
-
-// plain words the decoder's type errors for people who write YAML, not Go.
-func plain(err error) error {
-	var mismatch *gojson.UnmarshalTypeError
-	if !errors.As(err, &mismatch) {
-		return err
-	}
-	want := mismatch.Type.String()
-	switch mismatch.Type.Kind() {
+	var want string
+	switch misfit.GoType.Kind() {
 	case reflect.String:
 		want = "a string (put the value in quotes)"
 	case reflect.Bool:
@@ -163,7 +118,8 @@ func plain(err error) error {
 		want = "a whole number"
 	case reflect.Float32, reflect.Float64:
 		want = "a number"
-	default: // the type's own name says it best
+	default:
+		want = misfit.GoType.String()
 	}
-	return fmt.Errorf("got a value of type %s, want %s", mismatch.Value, want)
+	return fmt.Errorf("got a value of type %s, want %s", got, want)
 }

@@ -1,13 +1,11 @@
 package manifest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/json"
 
 	"warmpool.sh/webhook/cluster"
 )
@@ -35,12 +33,10 @@ func decodeTyped(o Object, into any) error {
 		return fmt.Errorf("%s: %w", o, err)
 	}
 	var errs []error
-	for _, err := range unknown {
-		var named json.FieldError
-		if errors.As(err, &named) && strings.HasPrefix(named.FieldPath(), "status.") {
-			continue
+	for _, u := range unknown {
+		if !strings.HasPrefix(u.Path.String(), "status.") {
+			errs = append(errs, fmt.Errorf("%s: %w; correct or remove it", o, u))
 		}
-		errs = append(errs, fmt.Errorf("%s: %w; correct or remove it", o, err))
 	}
 	return join(errs)
 }

@@ -75,8 +75,10 @@ func (o *planOptions) plan(h *history, next func(string)) (*planReport, error) {
 type planner struct {
 	*planOptions
 
-	pool     capacity.Pool
-	starts   []capacity.Start
+	pool   capacity.Pool
+	starts []capacity.Start
+	// late are those from which a pool is as it is at from, for a policy that does not learn.
+	late     []capacity.Start
 	from, to time.Time
 }
 
@@ -100,6 +102,7 @@ func (o *planOptions) planPool(name string, starts []capacity.Start) (*poolPlan,
 		return nil, fmt.Errorf("%d starts before and %d after %s: some of each are needed, to learn from and to judge by; see --learn",
 			first, len(starts)-first, p.from.Format(time.RFC3339))
 	}
+	p.late = starts[p.warmedUp():]
 	plan := &poolPlan{
 		Name: name, Starts: len(starts), Objective: o.objective, LeadTimeSeconds: o.leadTime.Seconds(), Places: o.places,
 		Judged: judgedPlan{From: p.from, To: p.to, Starts: len(starts) - first},
@@ -108,14 +111,25 @@ func (o *planOptions) planPool(name string, starts []capacity.Start) (*poolPlan,
 	return plan, nil
 }
 
+// replay judges a policy that does not learn.
 func (p *planner) replay(policy capacity.Policy) *capacity.Result {
-	return p.pool.Replay(p.starts, policy, p.from, p.to)
+	return p.pool.Replay(p.late, policy, p.from, p.to)
+}
+
+// warmedUp is the first start from which on the pool is as full as if it had run from the first one.
+func (p *planner) warmedUp() int {
+	longest := time.Duration(0)
+	for _, s := range p.starts {
+		longest = max(longest, s.Stays)
+	}
+	since := p.from.Add(-longest - 24*time.Hour)
+	return sort.Search(len(p.starts), func(i int) bool { return !p.starts[i].At.Before(since) })
 }
 
 // compare judges the policies.
 func (p *planner) compare(plan *poolPlan) {
 	pool, settings := &demand.Pool{}, p.settings()
-	had := p.replay(demand.Policy{Pool: pool, Settings: settings})
+	had := p.pool.Replay(p.starts, demand.Policy{Pool: pool, Settings: settings}, p.from, p.to)
 	hours := pool.Hours(settings)
 	for i := range hours {
 		of := (i + 24) % len(hours) // from Monday on
@@ -173,7 +187,7 @@ func (p *planner) windows(hits float64, fixed int) capacity.Windows {
 		w.To--
 	}
 	best, idle := w, math.Inf(1)
-	for low := p.least; low <= fixed; low += 1 + fixed/10 {
+	for low := p.least; low <= fixed; low += 1 + fixed/5 {
 		try := w
 		try.Low = low
 		at := func(high int) capacity.Policy { try.High = high; return try }
@@ -196,19 +210,27 @@ func (p *planner) clairvoyant(hits float64) *capacity.Result {
 		}
 		return float64(after(at.Add(time.Hour))-after(at.Add(-time.Hour))) / 2
 	}
-	share := p.objective
-	for {
+	replay := func(share float64) *capacity.Result {
 		single := capacity.Clairvoyant(rate, p.leadTime, share)
-		r := p.replay(capacity.ByTime(func(now time.Time) int {
+		return p.replay(capacity.ByTime(func(now time.Time) int {
 			places := single.Keep(now, 0)
 			if places > 0 {
 				places = 1 + (places-1+p.places-1)/p.places
 			}
 			return max(places, p.least)
 		}))
-		if r.Hits() >= hits || share > 0.99995 {
-			return r
-		}
-		share += (1 - share) / 3
 	}
+	best := replay(mostShare)
+	for low, high := 0.0, mostShare; high-low > (1-low)/8; { // where Workspaces end, their nodes serve others, and less is enough
+		share := 1 - math.Sqrt((1-low)*(1-high))
+		if r := replay(share); r.Hits() >= hits {
+			best, high = r, share
+		} else {
+			low = share
+		}
+	}
+	return best
 }
+
+// mostShare bounds what foresight asks for.
+const mostShare = 0.9999

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"fmt"
-	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/phrase"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -49,9 +49,9 @@ func Denial(kind schema.GroupKind, name string, findings []policy.Finding) *meta
 
 func causeOf(f *policy.Finding) *field.Error {
 	cause := *f.Error
-	cause.Detail = fmt.Sprintf("%s. %s (rule %s)", shorten(cause.Detail, maxCauseLength), f.Fix, f.Rule.ID)
+	cause.Detail = fmt.Sprintf("%s. %s (rule %s)", phrase.Cut(cause.Detail, maxCauseLength-1), f.Fix, f.Rule.ID)
 	if value, ok := cause.BadValue.(string); ok {
-		cause.BadValue = shorten(value, maxValueLength)
+		cause.BadValue = phrase.Cut(value, maxValueLength-1)
 	}
 	return &cause
 }
@@ -67,19 +67,11 @@ func Warnings(findings []policy.Finding) []string {
 		case len(warnings) == maxWarnings:
 			more++
 		default:
-			warnings = append(warnings, shorten(f.Rule.ID+": "+f.Error.Detail, maxWarningLength))
+			warnings = append(warnings, phrase.Cut(f.Rule.ID+": "+f.Error.Detail, maxWarningLength-1))
 		}
 	}
 	if more > 0 {
 		warnings[maxWarnings-1] = fmt.Sprintf("warmpool: %d more findings; see warmpool admit -f", more+1)
 	}
 	return warnings
-}
-
-// shorten cuts a text after limit characters at most.
-func shorten(text string, limit int) string {
-	if utf8.RuneCountInString(text) <= limit {
-		return text
-	}
-	return string([]rune(text)[:limit-1]) + "…"
 }

@@ -16,6 +16,7 @@ import (
 	"warmpool.sh/webhook/audit"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/poolview"
 	"warmpool.sh/webhook/version"
 )
 
@@ -65,7 +66,7 @@ cannot be read or holds no object, or bad usage.`,
   # A chart, whose objects name no namespace
   helm template . | warmpool audit -f - -n overprovisioning -A
 
-  # A page with a picture of each pool
+  # A page with a view of each pool
   warmpool audit -o html >audit.html
 
   # For code scanning, and for a program
@@ -120,7 +121,7 @@ func (o *auditOptions) run(cmd *cobra.Command) error {
 	report.NoteUnreadable(found.unreadable)
 	if o.output == "html" {
 		report.Subject, report.Configuration = o.subject(), found.origin
-		report.Pictures = slices.DeleteFunc(evaluator.Pictures(), func(p *policy.Picture) bool {
+		report.Views = slices.DeleteFunc(poolview.Of(evaluator), func(p *poolview.View) bool {
 			return len(o.pools) > 0 && !slices.Contains(o.pools, p.Pool.Name)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"warmpool.sh/webhook/phrase"
 	"warmpool.sh/webhook/sizing"
 )
 
@@ -71,7 +72,7 @@ var sources = map[sizing.Source]string{
 func (t *sizeTable) shape(s *shapeReport, source sizing.Source) {
 	count := ""
 	if source == sizing.FromNodes {
-		count = fmt.Sprintf(" (%s)", counted(s.Nodes, "node"))
+		count = fmt.Sprintf(" (%s)", phrase.Count(s.Nodes, "node"))
 	}
 	t.line("")
 	t.line(s.Name + count)
@@ -90,13 +91,6 @@ func (t *sizeTable) shape(s *shapeReport, source sizing.Source) {
 		}
 		t.wrapped("  Largest DaemonSets, "+string(r.Resource)+": ", strings.Join(parts, ", "))
 	}
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func textOr(list corev1.ResourceList, none string) string {
@@ -160,7 +154,7 @@ func placeOf(template *sizing.TemplateRoom, shapes int) string {
 
 func (t *sizeTable) autoscaling(a *autoscalingReport) {
 	t.line("")
-	t.line(fmt.Sprintf("CPA, with %s that no placeholder holds", counted(a.OtherNodes, "node")))
+	t.line(fmt.Sprintf("CPA, with %s that no placeholder holds", phrase.Count(a.OtherNodes, "node")))
 	rows := [][]string{{"  RATIO", "SETTLES AT", "MEANING"}}
 	for _, c := range a.Configured {
 		ratio, at := "  not linear", ""
@@ -188,7 +182,7 @@ func settles(fromBelow, fromAbove int) string {
 	if fromAbove > fromBelow {
 		return fmt.Sprintf("%d, %d from above", fromBelow, fromAbove)
 	}
-	return counted(fromBelow, "placeholder")
+	return phrase.Count(fromBelow, "placeholder")
 }
 
 func ratioText(l *sizing.Linear) string {

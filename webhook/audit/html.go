@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/phrase"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/poolview"
 )
 
 //go:embed html.tmpl
@@ -53,7 +55,7 @@ const (
 
 // printHTML writes one page that needs nothing else: no network, no scripts.
 func printHTML(out io.Writer, r *Report) error {
-	parsed, err := template.New("page").Funcs(template.FuncMap{"counted": counted, "join": strings.Join}).Parse(pageTemplate)
+	parsed, err := template.New("page").Funcs(template.FuncMap{"counted": phrase.Count, "join": strings.Join}).Parse(pageTemplate)
 	if err != nil {
 		return err
 	}
@@ -63,8 +65,8 @@ func printHTML(out io.Writer, r *Report) error {
 		Summary: r.Summary, Text: r.Summary.text(), Notes: shorten(r.Notes, mostNotes),
 	}
 	p.Findings, p.More = r.findingPages()
-	for _, picture := range r.Pictures {
-		p.Pools = append(p.Pools, r.poolPage(picture, p.Findings))
+	for _, view := range r.Views {
+		p.Pools = append(p.Pools, r.poolPage(view, p.Findings))
 	}
 	var page strings.Builder
 	if err := parsed.Execute(&page, p); err != nil {
@@ -105,8 +107,8 @@ func (r *Report) findingPages() (shown []findingPage, more []moreFindings) {
 		requires[rule.ID] = rule.Summary
 	}
 	pools := map[string]bool{}
-	for _, picture := range r.Pictures {
-		pools[picture.Pool.Name] = true
+	for _, view := range r.Views {
+		pools[view.Pool.Name] = true
 	}
 	seen := map[string]int{}
 	for i := range r.Findings {
@@ -123,7 +125,7 @@ func (r *Report) findingPages() (shown []findingPage, more []moreFindings) {
 		}
 		shown = append(shown, findingPage{
 			Finding: f, ID: fmt.Sprintf("finding-%d", len(shown)+1), Object: printable(f.object()), Requires: requires[f.Rule],
-			Message: printable(clipped(f.Message, mostOfAMessage)), Where: printable(where), HasPool: pools[f.Pool],
+			Message: printable(phrase.Cut(f.Message, mostOfAMessage)), Where: printable(where), HasPool: pools[f.Pool],
 		})
 	}
 	for i := range more {
@@ -132,16 +134,9 @@ func (r *Report) findingPages() (shown []findingPage, more []moreFindings) {
 	return shown, more
 }
 
-func clipped(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
-
 // poolPage is a pool's part of the page.
 type poolPage struct {
-	*policy.Picture
+	*poolview.View
 	ID             string
 	Errors         int
 	Warnings       int
@@ -163,7 +158,7 @@ type poolPage struct {
 
 // stateCount is how many nodes are in a state.
 type stateCount struct {
-	State policy.NodeState
+	State poolview.NodeState
 	Class string
 	Count int
 }
@@ -171,13 +166,13 @@ type stateCount struct {
 // mostOfAPool bounds the links to a pool's findings.
 const mostOfAPool = 12
 
-func (r *Report) poolPage(picture *policy.Picture, findings []findingPage) poolPage {
+func (r *Report) poolPage(view *poolview.View, findings []findingPage) poolPage {
 	p := poolPage{
-		Picture: picture, ID: "pool-" + picture.Pool.Name, Scale: scale(picture),
-		UnknownShown: shorten(picture.Unknown, mostNotes),
+		View: view, ID: "pool-" + view.Pool.Name, Scale: scale(view),
+		UnknownShown: shorten(view.Unknown, mostNotes),
 	}
 	for i := range r.Findings {
-		if r.Findings[i].Pool != picture.Pool.Name {
+		if r.Findings[i].Pool != view.Pool.Name {
 			continue
 		}
 		switch r.Findings[i].Severity {
@@ -193,26 +188,26 @@ func (r *Report) poolPage(picture *policy.Picture, findings []findingPage) poolP
 		}
 	}
 	for _, f := range findings {
-		if f.Pool == picture.Pool.Name && len(p.Findings) < mostOfAPool {
+		if f.Pool == view.Pool.Name && len(p.Findings) < mostOfAPool {
 			p.Findings = append(p.Findings, f)
 		}
 	}
 	p.MoreFindings = p.Errors + p.Warnings + p.Infos - len(p.Findings)
 	p.addNodes()
-	for i := range picture.Curves {
-		p.Curves = append(p.Curves, newCurvePage(&picture.Curves[i]))
+	for i := range view.Curves {
+		p.Curves = append(p.Curves, newCurvePage(&view.Curves[i]))
 	}
 	return p
 }
 
 // scale says why nodes are drawn to scale of the resource.
-func scale(picture *policy.Picture) string {
-	name, asks := picture.Resource, "a placeholder and a default Workspace together ask"
-	if picture.Pool.Sizing.Mode == config.Exclusive {
+func scale(view *poolview.View) string {
+	name, asks := view.Resource, "a placeholder and a default Workspace together ask"
+	if view.Pool.Sizing.Mode == config.Exclusive {
 		asks = "a default Workspace asks"
 	}
-	if picture.Available.Sign() <= 0 {
+	if view.Available.Sign() <= 0 {
 		return "nothing tells which resource runs out first"
 	}
-	return fmt.Sprintf("it runs out first, as %s for %s of the %s that the smallest node has", asks, amount(name, picture.Demand), amount(name, picture.Available))
+	return fmt.Sprintf("it runs out first, as %s for %s of the %s that the smallest node has", asks, amount(name, view.Demand), amount(name, view.Available))
 }

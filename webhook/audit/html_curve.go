@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/phrase"
+	"warmpool.sh/webhook/poolview"
 )
 
 // curvePage is a CPA's curve as a chart. Places are in units of the chart.
 type curvePage struct {
-	*policy.Curve
+	*poolview.Curve
 	Sentence       string
 	Path           string // of the curve
 	Own            string // of the line on which every replica has a node
@@ -40,7 +41,7 @@ func (c chart) y(replicas float64) float64 {
 	return plotBottom - replicas/c.replicas*(plotBottom-plotTop)
 }
 
-func newCurvePage(curve *policy.Curve) curvePage {
+func newCurvePage(curve *poolview.Curve) curvePage {
 	p := curvePage{Curve: curve, MinIs: curve.Min, MaxIs: curve.Max}
 	if curve.Problem != "" || len(curve.Points) == 0 {
 		return p
@@ -135,16 +136,16 @@ func pow10(n int) int {
 }
 
 // sentence says what the chart shows.
-func sentence(c *policy.Curve) string {
-	beside := "Beside " + counted(c.Others, "node") + " without placeholder "
+func sentence(c *poolview.Curve) string {
+	beside := "Beside " + phrase.Count(c.Others, "node") + " without placeholder "
 	switch {
 	case c.Runaway && c.Settled == 0:
 		return beside + "the count never settles: each warm node calls for another, and there is no max."
 	case c.Runaway:
 		return fmt.Sprintf("%sthe count runs up to %d, where max stops it: each warm node calls for another.", beside, c.Settled)
 	case !c.Feedback:
-		return fmt.Sprintf("At %s it sets %s. The nodes of the placeholders themselves do not change that.", counted(c.Others, "node"), counted(c.Settled, "replica"))
+		return fmt.Sprintf("At %s it sets %s. The nodes of the placeholders themselves do not change that.", phrase.Count(c.Others, "node"), phrase.Count(c.Settled, "replica"))
 	default:
-		return fmt.Sprintf("%sthe count settles at %s, with the warm nodes counted too.", beside, counted(c.Settled, "replica"))
+		return fmt.Sprintf("%sthe count settles at %s, with the warm nodes counted too.", beside, phrase.Count(c.Settled, "replica"))
 	}
 }

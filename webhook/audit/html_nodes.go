@@ -8,17 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/phrase"
+	"warmpool.sh/webhook/poolview"
 )
 
 // nodePage is a group of equal nodes as a box. Places and widths are percentages: of the pool's largest node for the box,
 // of the box for what is in it.
 type nodePage struct {
-	*policy.NodeGroup
+	*poolview.NodeGroup
 	Count     int
 	Class     string
 	Amount    string // exact, for those who measure
-	Label     string // the whole picture in words
+	Label     string // the whole view in words
 	Numbers   string
 	Width     string
 	Parts     []part
@@ -42,9 +43,9 @@ const (
 )
 
 // stateClasses are the states as the style calls them.
-var stateClasses = map[policy.NodeState]string{
-	policy.NodeWarm: "warm", policy.NodeWarming: "warming", policy.NodePlanned: "planned", policy.NodeInUse: "used",
-	policy.NodeEmpty: "empty", policy.NodeOut: "out", policy.NodeUnknown: "unknown",
+var stateClasses = map[poolview.NodeState]string{
+	poolview.NodeWarm: "warm", poolview.NodeWarming: "warming", poolview.NodePlanned: "planned", poolview.NodeInUse: "used",
+	poolview.NodeEmpty: "empty", poolview.NodeOut: "out", poolview.NodeUnknown: "unknown",
 }
 
 // addNodes draws the groups to one scale, and counts those that are not drawn.
@@ -67,7 +68,7 @@ func (p *poolPage) addNodes() {
 	}
 }
 
-func (p *poolPage) count(g *policy.NodeGroup) {
+func (p *poolPage) count(g *poolview.NodeGroup) {
 	if len(g.Names) == 0 {
 		return
 	}
@@ -78,7 +79,7 @@ func (p *poolPage) count(g *policy.NodeGroup) {
 	p.States = append(p.States, stateCount{g.State, stateClasses[g.State], len(g.Names)})
 }
 
-func newNodePage(g *policy.NodeGroup, name corev1.ResourceName, largest float64) nodePage {
+func newNodePage(g *poolview.NodeGroup, name corev1.ResourceName, largest float64) nodePage {
 	whole := g.Allocatable.AsApproximateFloat64()
 	n := nodePage{
 		NodeGroup: g, Count: len(g.Names), Amount: exact(g.Allocatable), Class: stateClasses[g.State], Width: percent(whole, largest), NameList: shorten(g.Names, mostNames),
@@ -121,7 +122,7 @@ func (n *nodePage) describe(name corev1.ResourceName, workspaces resource.Quanti
 	}
 	parts := []string{"DaemonSets " + amount(name, n.Daemons)}
 	if len(n.Workspaces) > 0 {
-		parts = append(parts, counted(len(n.Workspaces), "Workspace")+" "+amount(name, workspaces))
+		parts = append(parts, phrase.Count(len(n.Workspaces), "Workspace")+" "+amount(name, workspaces))
 	}
 	if free.Sign() < 0 {
 		free.Neg()
@@ -129,7 +130,7 @@ func (n *nodePage) describe(name corev1.ResourceName, workspaces resource.Quanti
 	} else {
 		parts = append(parts, "free "+amount(name, free))
 	}
-	if n.Placeholder.Sign() > 0 || n.State == policy.NodeWarm || n.State == policy.NodeWarming {
+	if n.Placeholder.Sign() > 0 || n.State == poolview.NodeWarm || n.State == poolview.NodeWarming {
 		parts = append(parts, "placeholder "+amount(name, n.Placeholder))
 	}
 	n.Numbers = strings.Join(parts, " · ")

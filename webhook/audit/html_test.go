@@ -17,6 +17,7 @@ import (
 	"warmpool.sh/webhook/cluster/manifest"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/poolview"
 )
 
 var update = flag.Bool("update", false, "write testdata/page/page.html anew")
@@ -36,7 +37,7 @@ func pictured(t *testing.T) *Report {
 	r := sample(t)
 	r.Time, r.Version, r.Subject, r.Configuration = sampleTime, "v1.2.3", `a "folder" <of> manifests`, "warmpool.yaml"
 	r.Notes = []string{"this user may not list nodes </ul><script>"}
-	r.Pictures = e.Pictures()
+	r.Views = poolview.Of(e)
 	return r
 }
 
@@ -74,26 +75,26 @@ func TestPage(t *testing.T) {
 func TestPageIsBounded(t *testing.T) {
 	const nodes = 10_000
 	r := &Report{Rules: policy.Rules()}
-	picture := &policy.Picture{Pool: &config.Pool{Name: "cpu"}, Resource: corev1.ResourceCPU}
+	view := &poolview.View{Pool: &config.Pool{Name: "cpu"}, Resource: corev1.ResourceCPU}
 	var findings []policy.Finding
 	for i := range nodes {
-		g := policy.NodeGroup{Names: []string{fmt.Sprintf("node-%d", i)}, State: policy.NodeInUse, Allocatable: resource.MustParse("96")}
+		g := poolview.NodeGroup{Names: []string{fmt.Sprintf("node-%d", i)}, State: poolview.NodeInUse, Allocatable: resource.MustParse("96")}
 		for range 110 {
 			g.Workspaces = append(g.Workspaces, *resource.NewMilliQuantity(int64(100+i), resource.DecimalSI))
 		}
-		picture.Nodes = append(picture.Nodes, g)
-		picture.Unknown = append(picture.Unknown, fmt.Sprintf("node %d", i))
+		view.Nodes = append(view.Nodes, g)
+		view.Unknown = append(view.Unknown, fmt.Sprintf("node %d", i))
 		findings = append(findings, finding(t, "node-taints", policy.SeverityError, "Node", "", fmt.Sprintf("node-%d", i),
 			field.Invalid(field.NewPath("spec", "taints"), "x", strings.Repeat("long ", 2000))))
 	}
-	same := policy.NodeGroup{State: policy.NodeEmpty, Allocatable: resource.MustParse("96")}
+	same := poolview.NodeGroup{State: poolview.NodeEmpty, Allocatable: resource.MustParse("96")}
 	for i := range 500 {
 		same.Names = append(same.Names, fmt.Sprintf("same-%d", i))
 	}
-	picture.Nodes = append([]policy.NodeGroup{same}, picture.Nodes...)
+	view.Nodes = append([]poolview.NodeGroup{same}, view.Nodes...)
 	r.Findings = New(findings, 0, nil).Findings
 	r.count()
-	r.Pictures = []*policy.Picture{picture}
+	r.Views = []*poolview.View{view}
 
 	page := rendered(t, r)
 	assert.Less(t, len(page), 512<<10)
@@ -106,8 +107,8 @@ func TestPageIsBounded(t *testing.T) {
 
 // Widths are shares of numbers, and what exceeds its node stays in its box.
 func TestNodePage(t *testing.T) {
-	g := &policy.NodeGroup{
-		Names: []string{"a"}, State: policy.NodeWarm, Allocatable: resource.MustParse("8"), Daemons: resource.MustParse("1"),
+	g := &poolview.NodeGroup{
+		Names: []string{"a"}, State: poolview.NodeWarm, Allocatable: resource.MustParse("8"), Daemons: resource.MustParse("1"),
 		Placeholder: resource.MustParse("2"), Workspaces: []resource.Quantity{resource.MustParse("3"), resource.MustParse("500m")},
 	}
 	threshold := resource.MustParse("5")

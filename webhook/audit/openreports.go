@@ -6,13 +6,13 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"warmpool.sh/webhook/phrase"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -127,11 +127,11 @@ func (r *Report) result(f *Finding) openreports.ReportResult {
 	result := openreports.ReportResult{
 		Source: ReportName, Policy: ReportName, Rule: f.Rule, Category: category,
 		Severity: outcomes[f.Severity].severity, Result: outcomes[f.Severity].result, Scored: f.Severity == policy.SeverityError,
-		Description: fmt.Sprintf("%s. %s", cut(f.Message), cut(f.Fix)),
+		Description: fmt.Sprintf("%s. %s", phrase.Cut(f.Message, maxText), phrase.Cut(f.Fix, maxText)),
 		Timestamp:   metav1.Timestamp{Seconds: r.Time.Unix()},
 		Properties:  map[string]string{},
 	}
-	for name, value := range map[string]string{"field": cut(f.Field), "fix": cut(f.Fix), "pool": f.Pool} {
+	for name, value := range map[string]string{"field": phrase.Cut(f.Field, maxText), "fix": phrase.Cut(f.Fix, maxText), "pool": f.Pool} {
 		if value != "" {
 			result.Properties[name] = value
 		}
@@ -143,11 +143,4 @@ func (r *Report) result(f *Finding) openreports.ReportResult {
 		result.Subjects = []corev1.ObjectReference{{Kind: f.Kind, Namespace: f.Namespace, Name: f.Name}}
 	}
 	return result
-}
-
-func cut(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/poolview"
 )
 
 // Report is what an audit found, worst first. As JSON and YAML it has Summary and Findings only.
@@ -30,9 +31,9 @@ type Report struct {
 	Time    time.Time `json:"-"`
 	Version string    `json:"-"`
 
-	// What only the page shows: what was audited, where the configuration is from, and the pools as pictures.
-	Subject, Configuration string            `json:"-"`
-	Pictures               []*policy.Picture `json:"-"`
+	// What only the page shows: what was audited, where the configuration is from, and the pools as they are drawn.
+	Subject, Configuration string           `json:"-"`
+	Views                  []*poolview.View `json:"-"`
 }
 
 // Summary counts the objects that were judged and the findings by severity.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"warmpool.sh/webhook/phrase"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -34,14 +35,7 @@ func printTable(out io.Writer, r *Report, screen Screen) error {
 
 // text is the summary as a sentence.
 func (s Summary) text() string {
-	return fmt.Sprintf("%s judged: %s, %s, %d info", counted(s.Objects, "object"), counted(s.Error, "error"), counted(s.Warning, "warning"), s.Info)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%s judged: %s, %s, %d info", phrase.Count(s.Objects, "object"), phrase.Count(s.Error, "error"), phrase.Count(s.Warning, "warning"), s.Info)
 }
 
 // add never fails: a Builder takes everything.

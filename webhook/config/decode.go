@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"warmpool.sh/webhook/phrase"
 	"warmpool.sh/webhook/quantity"
 )
 
@@ -203,9 +204,4 @@ func describe(n *yaml.Node) string {
 }
 
 // clip keeps hostile values from filling the message.
-func clip(s string) string {
-	if runes := []rune(s); len(runes) > 80 {
-		return string(runes[:80]) + "…"
-	}
-	return s
-}
+func clip(s string) string { return phrase.Cut(s, 80) }

@@ -28,3 +28,14 @@ func ParseTaint(s string) (corev1.Taint, error) {
 	allowed := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}
 	return corev1.Taint{}, fmt.Errorf("effect %q must be NoSchedule or NoExecute%s", effect, didYouMean(effect, allowed))
 }
+
+// Taints are the pool's NodeTaints; validation has refused what does not parse.
+func (p *Pool) Taints() []corev1.Taint {
+	var taints []corev1.Taint
+	for _, text := range p.NodeTaints {
+		if taint, err := ParseTaint(text); err == nil {
+			taints = append(taints, taint)
+		}
+	}
+	return taints
+}

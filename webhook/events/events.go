@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"warmpool.sh/webhook/phrase"
 	"warmpool.sh/webhook/redact"
 )
 
@@ -117,7 +117,7 @@ func (r *Recorder) tell(name string, regarding, related runtime.Object, kind, re
 	if name != "" {
 		event.Name, event.GenerateName = name, ""
 	}
-	event.Type, event.Reason, event.Action, event.Note = kind, reason, action, cut(note)
+	event.Type, event.Reason, event.Action, event.Note = kind, reason, action, phrase.Cut(note, mostOfANote)
 	if !r.limits.allow(&event.Regarding) {
 		dropped.Inc()
 		return
@@ -130,14 +130,8 @@ func (r *Recorder) tell(name string, regarding, related runtime.Object, kind, re
 	}
 }
 
-// cut makes a text as long as an Event takes, which is told in bytes.
-func cut(text string) string {
-	const most = 1000
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
+// mostOfANote bounds notes: the API server takes at most 1024 bytes.
+const mostOfANote = 1000
 
 func (r *Recorder) event(regarding, related runtime.Object) (*eventsv1.Event, error) {
 	about, err := reference.GetReference(r.scheme, regarding)

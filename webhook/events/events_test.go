@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"warmpool.sh/webhook/phrase"
 )
 
 // made keeps the Events that are made.
@@ -88,7 +90,7 @@ func TestOnce(t *testing.T) {
 // An Event whose note has more than 1024 bytes is refused.
 func TestNoteIsCutByBytes(t *testing.T) {
 	for _, text := range []string{"", "short", strings.Repeat("a", 1000), strings.Repeat("a", 1001), strings.Repeat("é", 1000), strings.Repeat("本", 400)} {
-		got := cut(text)
+		got := phrase.Cut(text, mostOfANote)
 		assert.LessOrEqual(t, len(got), 1024)
 		assert.True(t, utf8.ValidString(got))
 		assert.True(t, got == text || len(text) > 1000 && strings.HasPrefix(text, strings.TrimSuffix(got, "…")) && strings.HasSuffix(got, "…"))

@@ -3,11 +3,12 @@ package policy
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/cpa"
 	"warmpool.sh/webhook/sizing"
+	"warmpool.sh/webhook/phrase"
 )
 
 // Applies to: Cluster Proportional Autoscalers (CPA) that count the nodes of the pool whose placeholders they scale.
@@ -17,44 +18,43 @@ import (
 // placeholder, the pool grows by itself, up to max or without end. Where it calls for fewer, the count flips: warm nodes
 // are started and given up in turns, and never settle.
 var cpaRunaway = &Rule{
-	ID:        "cpa-runaway",
-	Summary:   "A warm node does not call for the next one, nor for fewer: nodesPerReplica > 1, coresPerReplica > the cores of a node, a ladder that does not fall.",
-	Fix:       "Raise the ratio: nodesPerReplica to 2 or more, coresPerReplica to twice the cores of the pool's largest node or more.",
-	Subject:   ProportionalScaler,
-	Action:    config.Audit,
-	Severity:  SeverityError,
-	AuditOnly: true,
-	around: func(a *Audit) []Finding {
-		return a.eachAutoscaler(func(s *autoscaler) []Finding { return checkCPARunaway(a, s) })
-	},
+	ID:       "cpa-runaway",
+	Summary:  "A warm node does not call for the next one, nor for fewer: nodesPerReplica > 1, coresPerReplica > the cores of a node, a ladder that does not fall.",
+	Fix:      "Raise the ratio: nodesPerReplica to 2 or more, coresPerReplica to twice the cores of the pool's largest node or more.",
+	Subject:  ProportionalScaler,
+	Severity: SeverityError,
+	audit:    func(a *Audit) { a.eachCPA(judgeRunaway) },
 }
 
 // mostForOne is how many warm nodes one other node may call for before a ratio is as good as none.
 const mostForOne = 10
 
-func checkCPARunaway(a *Audit, s *autoscaler) []Finding {
-	selector, err := labels.Parse(s.flags["nodelabels"])
+func judgeRunaway(a *Audit, s scaler) {
+	selector, err := labels.Parse(s.Flags["nodelabels"])
 	switch {
-	case s.params.unknown != "":
-		return []Finding{notVerified(s.args, "CPA's parameters: "+s.params.unknown)}
-	case s.params.autoscalerParams == nil || err != nil || s.pool == nil:
-		return nil // cpa-config, cpa-target or placeholder-pool speak
-	case s.pool.Static || s.pool.Config.Autoscaler == config.NoAutoscaler:
-		return nil // no one starts nodes for placeholders
-	case len(selectedValues(selector, s.pool)) == 0:
-		return nil // it does not count them; cpa-scope speaks
+	case s.Unknown != "":
+		s.notVerified(s.Args, "CPA's parameters: %s", s.Unknown)
+		return
+	case s.Params == nil || err != nil || s.Pool == nil:
+		return // cpa-config, cpa-target or placeholder-pool speak
+	case !s.AddsNodes():
+		return // no one starts nodes for placeholders
+	case len(cpa.SelectedValues(selector, s.Pool)) == 0:
+		return // it does not count them; cpa-scope speaks
 	}
-	others := max(a.otherNodes(s, selector), 1) // one Workspace is enough to set it off
-	cores, shape := a.largestNode(s)
-	if s.params.Ladder != nil {
-		return s.ladderRunaway(others, cores)
+	others := a.OtherNodes(s.Scaler, selector)
+	cores, shape := s.LargestNode(a.sizes)
+	if s.Ladder != nil {
+		judgeLadder(s, others, cores)
+	} else {
+		judgeLinear(s, others, cores, shape, a.sizes.Pool(s.pool).Unknown)
 	}
-	return s.linearRunaway(*s.params.Linear, others, cores, shape, a.sizes.Pool(s.poolName()).Unknown)
 }
 
-func (s *autoscaler) linearRunaway(l sizing.Linear, others int, cores float64, shape, unknown string) []Finding {
+func judgeLinear(s scaler, others int, cores float64, shape, unknown string) {
+	l := *s.Linear
 	if l.Max != 0 && l.Max <= max(l.Min, 1) && (l.Max > 1 || !l.PreventSinglePointFailure) {
-		return nil // a fixed count
+		return // a fixed count
 	}
 	ratio := decidingRatio(l, cores, shape)
 	settled, runaway := l.FixedPoint(others, cores)
@@ -63,17 +63,16 @@ func (s *autoscaler) linearRunaway(l sizing.Linear, others int, cores float64, s
 	forOne, _ := unbounded.FixedPoint(1, cores)
 	switch {
 	case runaway && l.Max == 0:
-		return []Finding{s.invalid(fmt.Sprintf("runaway, unbounded: with %s each warm node calls for another%s; there is no fixed point and no max", ratio, s.trigger(l, cores)))}
+		s.wrong("runaway, unbounded: with %s each warm node calls for another%s; there is no fixed point and no max", ratio, trigger(s, cores))
 	case runaway:
-		return []Finding{s.invalid(fmt.Sprintf("runaway up to max=%d: with %s each warm node calls for another%s; beside %s the count settles at %d",
-			l.Max, ratio, s.trigger(l, cores), otherNodes(others), settled))}
+		s.wrong("runaway up to max=%d: with %s each warm node calls for another%s; beside %s the count settles at %d",
+			l.Max, ratio, trigger(s, cores), phrase.Count(others, "other node"), settled)
 	case l.CoresPerReplica > 0 && cores == 0:
-		return []Finding{notVerified(s.params.path, "coresPerReplica: "+unknown).about(s.params.object.Kind, s.params.object.Namespace, s.params.object.Name, s.poolName())}
+		s.params().notVerified(s.Path, "coresPerReplica: %s", unknown)
 	case forOne > mostForOne:
-		return []Finding{s.invalid(fmt.Sprintf("%s calls for %d warm nodes for one other node; beside %s the count settles at %d",
-			ratio, forOne, otherNodes(others), settled)).milder(SeverityWarning)}
+		s.wrong("%s calls for %d warm nodes for one other node; beside %s the count settles at %d", ratio, forOne, phrase.Count(others, "other node"), settled).
+			milder(SeverityWarning)
 	}
-	return nil
 }
 
 // decidingRatio writes down the ratio that calls for more placeholders.
@@ -85,51 +84,29 @@ func decidingRatio(l sizing.Linear, cores float64, shape string) string {
 }
 
 // trigger says what sets a runaway off where placeholders stand beside Workspaces, one on each node.
-func (s *autoscaler) trigger(l sizing.Linear, cores float64) string {
-	if _, atOnce := l.FixedPoint(0, cores); !atOnce && s.pool.Config.Sizing.Mode == config.Coexist {
+func trigger(s scaler, cores float64) string {
+	if _, atOnce := s.Linear.FixedPoint(0, cores); !atOnce && s.Pool.Config.Sizing.Mode == config.Coexist {
 		return ", once Workspaces fill a node"
 	}
 	return ""
 }
 
-// largestNode are the cores of the largest type of nodes that a placeholder may land on; 0: not known.
-func (a *Audit) largestNode(s *autoscaler) (cores float64, shape string) {
-	for _, t := range s.targets {
-		if t.placeholder == nil {
-			continue
-		}
-		for _, sh := range a.sizes.Pool(s.poolName()).Shapes {
-			offer, known := sh.Offers[corev1.ResourceCPU]
-			if have := sizing.Cores(offer.Allocatable); known && have > cores && sh.Hosts(t.placeholder.Spec) {
-				cores, shape = have, sh.NameAmong(nil)
-			}
-		}
+// judgeLadder follows a ladder from one other node on: its own steps must not carry it to the top.
+func judgeLadder(s scaler, others int, cores float64) {
+	l := s.Ladder
+	if len(l.Cores) > 0 && cores == 0 {
+		s.params().notVerified(s.Path, "coresToReplicas: the cores of the pool's nodes are not known")
+		return
 	}
-	return cores, shape
-}
-
-func otherNodes(n int) string {
-	if n == 1 {
-		return "1 other node"
+	if f := l.Flips(others, cores); f != nil {
+		s.wrong("the count never settles: beside %s, %d placeholders make %d nodes, at which the ladder calls for %d, and from there it comes back to %d",
+			phrase.Count(f.Others, "other node"), f.Most, f.Others+f.Most, f.Then, f.Most).
+			withFix("Let no step call for fewer replicas than the step before: a larger cluster needs no fewer warm nodes.")
+		return
 	}
-	return fmt.Sprintf("%d other nodes", n)
-}
-
-// otherNodes is how many nodes CPA counts that no placeholder of its targets is on.
-func (a *Audit) otherNodes(s *autoscaler, selector labels.Selector) int {
-	held := map[string]bool{}
-	for _, t := range s.targets {
-		if t.placeholder != nil {
-			for _, pod := range a.pods(t.placeholder) {
-				held[pod.Spec.NodeName] = true
-			}
-		}
+	if forOne, first, runaway := l.Runaway(cores); runaway {
+		s.wrong("runaway up to the last step: one node calls for %d placeholders, and their nodes for more, up to %d; beside %s the count settles at %d",
+			first, forOne, phrase.Count(others, "other node"), l.Settled(others, cores)).
+			withFix("Spread the steps: each should need more nodes than the replicas of the step before.")
 	}
-	others := 0
-	for name, node := range a.facts.Nodes.All() {
-		if s.counts(node) && selector.Matches(labels.Set(node.Labels)) && !held[name] {
-			others++
-		}
-	}
-	return others
 }

@@ -6,10 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"warmpool.sh/webhook/config"
-	"warmpool.sh/webhook/placement"
 	"warmpool.sh/webhook/sizing"
 )
 
@@ -18,29 +15,23 @@ import (
 // Why: none of their pods ever runs there, so that they take no room from placeholders and Workspaces; but Karpenter counts
 // them as if they ran, and then starts no such node for any pod. Whoever may make a DaemonSet in some namespace can do that.
 var daemonSetTooLarge = &Rule{
-	ID:        "daemonset-too-large",
-	Summary:   "No DaemonSet that is meant for the pool's nodes alone asks for more than they have: Karpenter counts it all the same, and starts no such node.",
-	Fix:       "Have the DaemonSet ask for less, exclude the pool's nodes by its node affinity, or delete it; a ResourceQuota bounds what its namespace may ask for.",
-	Subject:   Workload,
-	Action:    config.Audit,
-	Severity:  SeverityError,
-	AuditOnly: true,
-	around:    checkDaemonSetsTooLarge,
-}
-
-func checkDaemonSetsTooLarge(a *Audit) []Finding {
-	findings := unread("DaemonSets", a.facts.DaemonSets)
-	for _, pool := range a.pools.All() {
-		if pool.Config.Autoscaler == config.Karpenter && !pool.Static {
-			findings = append(findings, a.tooLargeIn(pool)...)
+	ID:       "daemonset-too-large",
+	Summary:  "No DaemonSet that is meant for the pool's nodes alone asks for more than they have: Karpenter counts it all the same, and starts no such node.",
+	Fix:      "Have the DaemonSet ask for less, exclude the pool's nodes by its node affinity, or delete it; a ResourceQuota bounds what its namespace may ask for.",
+	Subject:  Workload,
+	Severity: SeverityError,
+	audit: func(a *Audit) {
+		a.unread("DaemonSets", a.facts.DaemonSets)
+		for _, pool := range a.pools.All() {
+			if pool.Config.Autoscaler == config.Karpenter && !pool.Static {
+				judgeDaemonSets(a, pool.Config.Name)
+			}
 		}
-	}
-	return findings
+	},
 }
 
-// tooLargeIn are the findings about a pool, one for each DaemonSet.
-func (a *Audit) tooLargeIn(pool *placement.Pool) []Finding {
-	shapes := a.sizes.Pool(pool.Config.Name).Shapes
+func judgeDaemonSets(a *Audit, pool string) {
+	shapes := a.sizes.Pool(pool).Shapes
 	types := map[string][]string{} // by the DaemonSet's name
 	largest := map[string]sizing.TooLarge{}
 	for _, shape := range shapes {
@@ -51,18 +42,15 @@ func (a *Audit) tooLargeIn(pool *placement.Pool) []Finding {
 			}
 		}
 	}
-	var findings []Finding
-	for _, name := range slices.Sorted(maps.Keys(types)) {
-		t, effect, severity := largest[name], "Karpenter starts no node for pool "+pool.Config.Name, SeverityError
-		if len(types[name]) < len(shapes) {
+	for _, key := range slices.Sorted(maps.Keys(types)) {
+		t, effect, severity := largest[key], "Karpenter starts no node for pool "+pool, SeverityError
+		if len(types[key]) < len(shapes) {
 			effect, severity = "Karpenter starts no such node", SeverityWarning
 		}
 		asked := t.Request[t.Resource]
-		path := field.NewPath("spec", "template", "spec", "containers")
-		f := invalid(path, fmt.Sprintf("%s: %s", t.Resource, asked.String()), fmt.Sprintf("alone asks for %s %s, and nodes of pool %s have %s at most (%s): none of its pods runs there, and it takes no room; %s while it is there",
-			t.Resource, asked.String(), pool.Config.Name, t.Most.String(), clip(strings.Join(types[name], ", ")), effect)).milder(severity)
-		namespace, own, _ := strings.Cut(name, "/")
-		findings = append(findings, f.about("DaemonSet", namespace, own, pool.Config.Name))
+		namespace, name, _ := strings.Cut(key, "/")
+		a.about("DaemonSet", namespace, name, pool).invalid(templateSpecPath.Child("containers"), fmt.Sprintf("%s: %s", t.Resource, asked.String()),
+			"alone asks for %s %s, and nodes of pool %s have %s at most (%s): none of its pods runs there, and it takes no room; %s while it is there",
+			t.Resource, asked.String(), pool, t.Most.String(), clipped(types[key]), effect).milder(severity)
 	}
-	return findings
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,8 +37,8 @@ type Evaluator struct {
 	actions map[string][]config.Action
 }
 
-// New makes an Evaluator. now decides which exemptions apply and which certificates are near their end. The error names what is wrong with the configuration;
-// a validated one gives none.
+// New makes an Evaluator. now decides which exemptions apply and which certificates are near their end. The error says what
+// is wrong with the configuration; a validated one gives none.
 func New(cfg *config.WarmPoolConfiguration, facts *cluster.Snapshot, now time.Time) (*Evaluator, error) {
 	return NewWithSizes(cfg, facts, sizing.NewTracker(cfg).Update(facts), now)
 }
@@ -95,6 +96,25 @@ func (e *Evaluator) actionsFor(poolRules map[string]config.Action) []config.Acti
 	return actions
 }
 
+// pulledImages are the images that the placeholders of each pool bring to their nodes, sorted, by the pool's name; pools
+// without a placeholder are not there.
+func (e *Evaluator) pulledImages() map[string][]string {
+	pulled := map[string][]string{}
+	for _, d := range e.facts.Deployments.All() {
+		if !e.IsPlaceholder(d) {
+			continue
+		}
+		if pool := e.pools.ForPlaceholder(d).Pool; pool != nil {
+			pulled[pool.Config.Name] = append(pulled[pool.Config.Name], prepull.Present(&d.Spec.Template.Spec)...)
+		}
+	}
+	for pool, images := range pulled {
+		slices.Sort(images)
+		pulled[pool] = slices.Compact(images)
+	}
+	return pulled
+}
+
 // Pools are the pools as configured and as the cluster has them.
 func (e *Evaluator) Pools() *placement.Pools { return e.pools }
 
@@ -104,146 +124,53 @@ func (e *Evaluator) Config() *config.WarmPoolConfiguration { return e.config }
 // Facts is the Snapshot that the Evaluator judges by.
 func (e *Evaluator) Facts() *cluster.Snapshot { return e.facts }
 
+// Sizes are what the nodes of the pools have room for.
+func (e *Evaluator) Sizes() *sizing.Sizes { return e.sizes }
+
+// Sources are the images that a pool's templates ask for; none while the templates are not known.
+func (e *Evaluator) Sources(pool string) []prepull.Source { return e.sources[pool] }
+
 // IsWorkspace tells whether labels are those of a Workspace's pod or Deployment.
 func (e *Evaluator) IsWorkspace(podLabels map[string]string) bool {
 	return e.workspaces.Matches(labels.Set(podLabels))
 }
 
-// Mutate fills what is absent, rule by rule, in the Object, and returns the operations that do the same to its JSON. What
-// it replaced the Object tells afterwards.
-func (e *Evaluator) Mutate(o *Object) placement.Patch {
-	var patch placement.Patch
-	actions := e.actionsOf(o)
-	for _, i := range o.rules {
-		rule := table[i]
-		if rule.mutate == nil || !e.applies(rule, actions[i], o) {
-			continue
-		}
-		known := len(o.replaced)
-		rule.mutate(o, &patch)
-		for j := known; j < len(o.replaced); j++ {
-			o.replaced[j] = o.replaced[j].of(rule, actions[i])
-		}
-	}
-	return patch
+// Filling is what Mutate goes by for the Workspace pods of a pool, beside the pool itself: for those who do the same
+// by other means.
+type Filling struct {
+	// Rules are the ids of the rules that fill something in and are not off, in the order of the table.
+	Rules []string
+	// Images are those for which a pod prefers nodes that have them, sorted.
+	Images []string
 }
 
-// Check returns the findings about the Object in the order of the table.
-func (e *Evaluator) Check(o *Object) []Finding {
-	return e.check(o, false)
-}
-
-// check is Check, with the rules that only audits go by or without.
-func (e *Evaluator) check(o *Object, audit bool) []Finding {
-	var findings []Finding
-	o.judged = judged{}
-	actions := e.actionsOf(o)
-	for _, i := range o.rules {
-		rule := table[i]
-		if rule.check == nil || rule.AuditOnly && !audit || !e.applies(rule, actions[i], o) {
-			continue
-		}
-		for _, f := range rule.check(o) {
-			findings = append(findings, f.of(rule, actions[i]))
+// Filling of a pool's Workspace pods.
+func (e *Evaluator) Filling(pool *placement.Pool) Filling {
+	var filling Filling
+	actions := e.actions[pool.Config.Name]
+	for i, rule := range table {
+		if rule.Subject == WorkspacePod && rule.mutate != nil && actions[i] != config.Off {
+			filling.Rules = append(filling.Rules, rule.ID)
 		}
 	}
-	return findings
+	filling.Images = slices.Sorted(maps.Keys(e.warmTerms[pool.Config.Name]))
+	return filling
 }
 
-// CheckUpdate returns the findings about an updated Object. What the old one had already, and no less of, is not
-// denied but warned about: old violations must not block labels, finalizers, scaling and step-by-step repair. Neither is
-// anything denied of an object that is being deleted.
-func (e *Evaluator) CheckUpdate(o, old *Object) []Finding {
-	findings := e.Check(o)
-	passes, excuse := isLeaving(o), e.excuse(o, old)
-	var had map[string]int64
-	for i := range findings {
-		f := &findings[i]
-		if f.Action != config.Deny {
-			continue
+// Exemptions are those that apply, in the order of the configuration.
+func (e *Evaluator) Exemptions() []config.Exemption { return slices.Clone(e.exemptions) }
+
+// Denying are the rules of placeholders that deny in every pool, and without one, in the order of the table.
+func (e *Evaluator) Denying() []*Rule {
+	var rules []*Rule
+	for i, rule := range table {
+		denies := rule.Subject == PlaceholderDeployment && !rule.AuditOnly
+		for _, actions := range e.actions {
+			denies = denies && actions[i] == config.Deny
 		}
-		if had == nil {
-			had = e.amounts(excuse)
-		}
-		before, same := had[f.identity()]
-		excused := f.short != nil && excuse != nil && f.short.before(excuse)
-		if passes || same && f.amount <= before || excused {
-			f.Action = config.Warn
+		if denies {
+			rules = append(rules, rule)
 		}
 	}
-	return findings
-}
-
-// excuse is the old object whose faults the new one may keep; nil: none. What becomes a placeholder, or leaves 0 replicas,
-// is judged anew: else faults could come in where they are not in force. At 0 replicas the old one is taken as if it had
-// been there too, so that scaling down is no fault.
-func (e *Evaluator) excuse(o, old *Object) *Object {
-	switch {
-	case old.Deployment == nil:
-		return old
-	case !e.IsPlaceholder(old.Deployment), rests(old) && !rests(o):
-		return nil
-	case rests(o) && !rests(old):
-		scaled := *old.Deployment
-		scaled.Spec.Replicas = new(int32)
-		return e.Placeholder(&scaled, old.Namespace)
-	default:
-		return old
-	}
-}
-
-// rests tells that the object is a Deployment without pods.
-func rests(o *Object) bool {
-	return o.Deployment != nil && o.Deployment.Spec.Replicas != nil && *o.Deployment.Spec.Replicas == 0
-}
-
-// amounts are the violations that the rules held against the object before; nil had none. Findings that are capped do not
-// excuse: what held in part may now not hold at all.
-func (e *Evaluator) amounts(old *Object) map[string]int64 {
-	had := map[string]int64{}
-	if old == nil {
-		return had
-	}
-	findings := e.Check(old)
-	for i := range findings {
-		if findings[i].atMost == "" {
-			id := findings[i].identity()
-			had[id] = max(had[id], findings[i].amount)
-		}
-	}
-	return had
-}
-
-func isLeaving(o *Object) bool {
-	if o.Deployment == nil {
-		return o.Pod.DeletionTimestamp != nil
-	}
-	return o.Deployment.DeletionTimestamp != nil
-}
-
-func (e *Evaluator) actionsOf(o *Object) []config.Action {
-	if o.Pool == nil {
-		return e.actions[""]
-	}
-	return e.actions[o.Pool.Config.Name]
-}
-
-func (e *Evaluator) applies(rule *Rule, action config.Action, o *Object) bool {
-	return action != config.Off && !e.exempt(rule, o)
-}
-
-// exempt looks for an exemption by the object's name; a Workspace pod, whose name is generated, goes by its
-// Workspace's name too.
-func (e *Evaluator) exempt(rule *Rule, o *Object) bool {
-	if o.Pod != nil {
-		return e.exempts(rule, o.Namespace, o.Name, o.Pod.Labels[config.WorkspaceLabel])
-	}
-	return e.exempts(rule, o.Namespace, o.Name)
-}
-
-// exempts looks for an exemption of what goes by any of the names.
-func (e *Evaluator) exempts(rule *Rule, namespace string, names ...string) bool {
-	return slices.ContainsFunc(e.exemptions, func(x config.Exemption) bool {
-		return x.Namespace == namespace && slices.Contains(x.Rules, rule.ID) && (x.Name == "" || slices.Contains(names, x.Name))
-	})
+	return rules
 }

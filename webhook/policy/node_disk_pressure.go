@@ -1,14 +1,8 @@
 package policy
 
 import (
-	"fmt"
-	"slices"
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"warmpool.sh/webhook/config"
 )
 
 // Applies to: the nodes of pools.
@@ -16,44 +10,33 @@ import (
 // Why: short of disk the kubelet removes images that no running container uses, the pre-pulled one first of all, and
 // evicts pods. The placeholder may go on running: the pool looks warm and is cold.
 var nodeDiskPressure = &Rule{
-	ID:        "node-disk-pressure",
-	Summary:   "No node of the pool is short of disk: the kubelet would remove the pre-pulled images.",
-	Fix:       "Give the pool's nodes a larger disk for images, or pre-pull fewer images; then replace the node.",
-	Subject:   Node,
-	Action:    config.Audit,
-	Severity:  SeverityWarning,
-	AuditOnly: true,
-	around:    checkDiskPressure,
-}
-
-func checkDiskPressure(a *Audit) []Finding {
-	findings := unread("nodes", a.facts.Nodes)
-	for _, pool := range a.pools.All() {
-		for _, node := range a.nodes(pool) {
-			if f, found := diskPressure(node); found {
-				findings = append(findings, f.about("Node", "", node.Name, pool.Config.Name))
+	ID:       "node-disk-pressure",
+	Summary:  "No node of the pool is short of disk: the kubelet would remove the pre-pulled images.",
+	Fix:      "Give the pool's nodes a larger disk for images, or pre-pull fewer images; then replace the node.",
+	Subject:  Node,
+	Severity: SeverityWarning,
+	audit: func(a *Audit) {
+		a.unread("nodes", a.facts.Nodes)
+		for _, pool := range a.pools.All() {
+			for _, node := range a.Nodes(pool) {
+				judgeDisk(a.about("Node", "", node.Name, pool.Config.Name), node)
 			}
 		}
-	}
-	return findings
+	},
 }
 
-func diskPressure(node *corev1.Node) (f Finding, found bool) {
+func judgeDisk(about about, node *corev1.Node) {
 	const effect = "the kubelet removes images that no running container uses, pre-pulled ones among them"
-	for i := range node.Status.Conditions {
-		condition := &node.Status.Conditions[i]
-		if condition.Type != corev1.NodeDiskPressure || condition.Status != corev1.ConditionTrue {
-			continue
+	for i, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeDiskPressure && condition.Status == corev1.ConditionTrue {
+			about.invalid(field.NewPath("status", "conditions").Index(i), string(condition.Type), "the node is short of disk%s: %s", since(condition.LastTransitionTime), effect)
+			return
 		}
-		since := ""
-		if !condition.LastTransitionTime.IsZero() {
-			since = " since " + condition.LastTransitionTime.UTC().Format(time.RFC3339)
+	}
+	for i, taint := range node.Spec.Taints {
+		if taint.Key == corev1.TaintNodeDiskPressure {
+			about.invalid(field.NewPath("spec", "taints").Index(i), taint.ToString(), "the node is short of disk: %s", effect)
+			return
 		}
-		return invalid(field.NewPath("status", "conditions").Index(i), string(condition.Type), fmt.Sprintf("the node is short of disk%s: %s", since, effect)), true
 	}
-	i := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeDiskPressure })
-	if i < 0 {
-		return Finding{}, false
-	}
-	return invalid(field.NewPath("spec", "taints").Index(i), node.Spec.Taints[i].ToString(), "the node is short of disk: "+effect), true
 }

@@ -2,14 +2,13 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"warmpool.sh/webhook/cluster"
-	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
 )
 
@@ -18,66 +17,56 @@ import (
 // Why: warmpool makes pods tolerate what it knows of. With any other taint no placeholder and no Workspace gets onto the
 // node, which is paid for all the same.
 var nodeTaints = &Rule{
-	ID:        "node-taints",
-	Summary:   "The pool's nodes have no taint that neither its NodePools declare, nor nodeTaints lists, nor its placeholders tolerate: nothing lands there.",
-	Fix:       "Add the taint to nodeTaints of the pool, or remove it from the nodes.",
-	Subject:   Node,
-	Action:    config.Audit,
-	Severity:  SeverityWarning,
-	AuditOnly: true,
-	around:    checkNodeTaints,
-}
-
-func checkNodeTaints(a *Audit) []Finding {
-	findings := append(unread("nodes", a.facts.Nodes), unread("Deployments", a.facts.Deployments)...)
-	if len(findings) > 0 {
-		return findings
-	}
-	for _, pool := range a.pools.All() {
-		findings = append(findings, strangeTaints(a, pool)...)
-	}
-	return findings
+	ID:       "node-taints",
+	Summary:  "The pool's nodes have no taint that neither its NodePools declare, nor nodeTaints lists, nor its placeholders tolerate: nothing lands there.",
+	Fix:      "Add the taint to nodeTaints of the pool, or remove it from the nodes.",
+	Subject:  Node,
+	Severity: SeverityWarning,
+	audit: func(a *Audit) {
+		unreadNodes, unreadPlaceholders := a.unread("nodes", a.facts.Nodes), a.unread("Deployments", a.facts.Deployments)
+		if unreadNodes || unreadPlaceholders {
+			return
+		}
+		for _, pool := range a.pools.All() {
+			judgeNodeTaints(a, pool)
+		}
+	},
 }
 
 // tainted are the nodes of one pool that have a taint, and where the first of them has it.
 type tainted struct {
-	taint corev1.Taint
 	path  *field.Path
 	nodes []string
 }
 
-func strangeTaints(a *Audit, pool *placement.Pool) []Finding {
+func judgeNodeTaints(a *Audit, pool *placement.Pool) {
 	tolerations := toleratedInPool(a, pool)
-	nodes := a.nodes(pool)
-	var found []*tainted
+	nodes := a.Nodes(pool)
+	found := map[string]*tainted{}
 	for _, node := range nodes {
-		for i, taint := range node.Spec.Taints {
-			taint.TimeAdded = nil
-			if !isHard(taint) || cluster.IsLifecycleTaint(taint.Key) || isTolerated(tolerations, &taint) {
+		for i := range node.Spec.Taints {
+			taint := &node.Spec.Taints[i]
+			if !keepsOthersAway(*taint) || isTolerated(tolerations, taint) {
 				continue
 			}
-			at := slices.IndexFunc(found, func(t *tainted) bool { return t.taint == taint })
-			if at < 0 {
-				at = len(found)
-				found = append(found, &tainted{taint: taint, path: field.NewPath("spec", "taints").Index(i)})
+			if found[taint.ToString()] == nil {
+				found[taint.ToString()] = &tainted{path: field.NewPath("spec", "taints").Index(i)}
 			}
-			found[at].nodes = append(found[at].nodes, node.Name)
+			found[taint.ToString()].nodes = append(found[taint.ToString()].nodes, node.Name)
 		}
 	}
-	slices.SortFunc(found, func(x, y *tainted) int { return strings.Compare(x.taint.ToString(), y.taint.ToString()) })
-	var findings []Finding
-	for _, t := range found {
-		text := t.taint.ToString()
+	for _, taint := range slices.Sorted(maps.Keys(found)) {
+		t, name := found[taint], pool.Config.Name
 		message := fmt.Sprintf("%d of %d nodes of pool %s have this taint, which no NodePool declares, nodeTaints does not list and no placeholder tolerates permanently: %s",
-			len(t.nodes), len(nodes), pool.Config.Name, some(t.nodes))
-		f := invalid(t.path, text, message).
-			withFix(fmt.Sprintf("Add %q to nodeTaints of pool %s, or remove the taint from the nodes.", text, pool.Config.Name))
+			len(t.nodes), len(nodes), name, some(t.nodes))
+		about := a.about("Node", "", t.nodes[0], name)
 		if len(pool.Unknown) > 0 {
-			f = notVerified(t.path, strings.Join(append(slices.Clip(pool.Unknown), message), "; "))
+			about.notVerified(t.path, "%s; %s", strings.Join(pool.Unknown, "; "), message)
+			continue
 		}
-		findings = append(findings, f.about("Node", "", t.nodes[0], pool.Config.Name))
+		about.invalid(t.path, taint, "%s", message).
+			withFix("Add %q to nodeTaints of pool %s, or remove the taint from the nodes.", taint, name)
 	}
-	return findings
 }
 
 // toleratedInPool are the tolerations that warmpool gives to pods of the pool, and those of the pool's placeholders.
@@ -89,23 +78,8 @@ func toleratedInPool(a *Audit, pool *placement.Pool) []corev1.Toleration {
 			tolerations = append(tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpExists, Effect: t.Effect})
 		}
 	}
-	for _, o := range a.of(pool.Config.Name) {
+	for _, o := range a.Of(pool.Config.Name) {
 		tolerations = append(tolerations, o.Spec.Tolerations...)
 	}
 	return tolerations
-}
-
-func isTolerated(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
-	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
-		return t.TolerationSeconds == nil && placement.Tolerates(&t, taint)
-	})
-}
-
-// some names at most five, and says how many more there are.
-func some(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -4,10 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
 )
 
@@ -16,47 +14,37 @@ import (
 // Why: the provider takes a Spot node back at any time, warm or not, so placeholders there promise nothing. That may be
 // what is wanted: it costs less. Where no type is left, no node can be started.
 var nodePoolCapacityType = &Rule{
-	ID:        "nodepool-capacity-type",
-	Summary:   "The NodePool does not ask for Spot capacity: a Spot node can be taken back at any time, so its placeholders promise nothing.",
-	Fix:       "Set the requirement {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}, or keep Spot for what it costs and do not count on its warm nodes.",
-	Subject:   NodePool,
-	Action:    config.Audit,
-	Severity:  SeverityInfo,
-	AuditOnly: true,
-	around:    checkCapacityTypes,
+	ID:       "nodepool-capacity-type",
+	Summary:  "The NodePool does not ask for Spot capacity: a Spot node can be taken back at any time, so its placeholders promise nothing.",
+	Fix:      "Set the requirement {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}, or keep Spot for what it costs and do not count on its warm nodes.",
+	Subject:  NodePool,
+	Severity: SeverityInfo,
+	audit:    func(a *Audit) { a.eachNodePool(judgeCapacityType) },
 }
 
-const (
-	capacityType = "karpenter.sh/capacity-type"
-	spot         = "spot"
-)
+const spot = "spot"
 
-// capacityTypes are those that Karpenter knows.
-var capacityTypes = []string{"on-demand", "reserved", spot}
-
-func checkCapacityTypes(a *Audit) []Finding {
-	return a.eachNodePool(func(np poolNodePool) []Finding {
-		if !mentions(np.NodePool, capacityType) {
-			return nil
-		}
-		path := field.NewPath("spec", "template", "metadata", "labels").Key(capacityType)
-		if i := slices.IndexFunc(np.Requirements, func(r corev1.NodeSelectorRequirement) bool { return r.Key == capacityType }); i >= 0 {
-			path = field.NewPath("spec", "template", "spec", "requirements").Index(i)
-		}
-		types := slices.DeleteFunc(slices.Clone(capacityTypes), func(t string) bool {
-			can, _ := placement.Grants(np.NodePool, capacityType, t)
-			return !can
-		})
-		switch {
-		case len(types) == 0:
-			return []Finding{invalid(path, "none", "the requirements leave none of the capacity types on-demand, reserved and spot: no node can be started").
-				withFix("Set the requirement {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}.").milder(SeverityWarning)}
-		case !slices.Contains(types, spot):
-			return nil
-		case len(types) == 1:
-			return []Finding{invalid(path, spot, "every node is a Spot node, which can be taken back at any time: placeholders there promise nothing")}
-		default:
-			return []Finding{invalid(path, strings.Join(types, ", "), "some nodes may be Spot nodes, which can be taken back at any time: placeholders there promise nothing")}
-		}
+func judgeCapacityType(np poolNodePool) {
+	if !mentions(np.NodePool, capacityType) {
+		return
+	}
+	path := field.NewPath("spec", "template", "metadata", "labels").Key(capacityType)
+	if i := requirementOn(np.NodePool, capacityType); i >= 0 {
+		path = field.NewPath("spec", "template", "spec", "requirements").Index(i)
+	}
+	types := slices.DeleteFunc([]string{"on-demand", "reserved", spot}, func(t string) bool {
+		can, _ := placement.Grants(np.NodePool, capacityType, t)
+		return !can
 	})
+	const promise = "Spot nodes, which can be taken back at any time: placeholders there promise nothing"
+	switch {
+	case len(types) == 0:
+		np.invalid(path, "none", "the requirements leave none of the capacity types on-demand, reserved and spot: no node can be started").
+			withFix("Set the requirement {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}.").milder(SeverityWarning)
+	case !slices.Contains(types, spot):
+	case len(types) == 1:
+		np.invalid(path, spot, "all nodes are %s", promise)
+	default:
+		np.invalid(path, strings.Join(types, ", "), "some nodes may be %s", promise)
+	}
 }

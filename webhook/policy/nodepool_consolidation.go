@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/cluster"
-	"warmpool.sh/webhook/config"
 )
 
 // Applies to: NodePools of the pools that start nodes for pods.
@@ -17,42 +16,26 @@ import (
 // holds at all times and for underutilized nodes, or by do-not-disrupt on all nodes (the template's annotation).
 // Why: a node with a placeholder on it looks underutilized; Karpenter's default policy takes the warm nodes away.
 var nodePoolConsolidation = &Rule{
-	ID:        "nodepool-consolidation",
-	Summary:   "consolidationPolicy is WhenEmpty, or consolidation is off: else Karpenter removes or swaps warm nodes, which look underutilized.",
-	Fix:       "Set spec.disruption.consolidationPolicy: WhenEmpty.",
-	Subject:   NodePool,
-	Action:    config.Audit,
-	Severity:  SeverityWarning,
-	AuditOnly: true,
-	around:    checkConsolidation,
+	ID:       "nodepool-consolidation",
+	Summary:  "consolidationPolicy is WhenEmpty, or consolidation is off: else Karpenter removes or swaps warm nodes, which look underutilized.",
+	Fix:      "Set spec.disruption.consolidationPolicy: WhenEmpty.",
+	Subject:  NodePool,
+	Severity: SeverityWarning,
+	audit:    func(a *Audit) { a.eachNodePool(judgeConsolidation) },
 }
 
-func checkConsolidation(a *Audit) []Finding {
-	findings := a.unreadNodePools()
-	for _, np := range a.nodePools() {
-		if f, found := consolidationOf(np.NodePool); found {
-			findings = append(findings, f.about("NodePool", "", np.Name, np.pool).in(np.definition))
-		}
-	}
-	return findings
-}
-
-func consolidationOf(np *cluster.NodePool) (f Finding, found bool) {
+func judgeConsolidation(np poolNodePool) {
 	path := field.NewPath("spec", "disruption", "consolidationPolicy")
-	policy := np.Disruption.ConsolidationPolicy
-	switch {
-	case np.Problem != "":
-		return notVerified(path, np.Problem), true
-	case np.Static || policy == "WhenEmpty" || consolidationIsOff(np):
-		return Finding{}, false
+	switch policy := np.Disruption.ConsolidationPolicy; {
+	case np.Static || policy == "WhenEmpty" || consolidationIsOff(np.NodePool):
 	case policy == "":
-		return required(path, "Karpenter's default is WhenEmptyOrUnderutilized: it removes warm nodes, whose placeholders ask for little"+atTimes(np)), true
+		np.required(path, "Karpenter's default is WhenEmptyOrUnderutilized: it removes warm nodes, whose placeholders ask for little%s", atTimes(np.NodePool))
 	case policy == "WhenEmptyOrUnderutilized":
-		return invalid(path, policy, "Karpenter removes warm nodes, whose placeholders ask for little"+atTimes(np)), true
+		np.invalid(path, policy, "Karpenter removes warm nodes, whose placeholders ask for little%s", atTimes(np.NodePool))
 	case policy == "Balanced":
-		return invalid(path, policy, "Karpenter may still move notebooks and their warm nodes, where that saves much"+atTimes(np)), true
+		np.invalid(path, policy, "Karpenter may still move notebooks and their warm nodes, where that saves much%s", atTimes(np.NodePool))
 	default:
-		return invalid(path, policy, fmt.Sprintf("warmpool does not know policy %q", policy)).milder(SeverityInfo), true
+		np.invalid(path, policy, "warmpool does not know policy %q", policy).milder(SeverityInfo)
 	}
 }
 

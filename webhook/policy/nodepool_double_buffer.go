@@ -1,14 +1,12 @@
 package policy
 
 import (
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/cluster"
-	"warmpool.sh/webhook/config"
 )
 
 // Applies to: CapacityBuffers.
@@ -17,83 +15,67 @@ import (
 // Why: such a buffer keeps the room that placeholders keep already. Its pods are virtual: they pull no image, so what they keep is
 // cold, and they have no priority that a Workspace could preempt.
 var nodePoolDoubleBuffer = &Rule{
-	ID:        "nodepool-double-buffer",
-	Summary:   "No CapacityBuffer keeps room beside placeholders: the room is paid twice, and its virtual pods pull no image.",
-	Fix:       "Remove the CapacityBuffer; or, where Workspaces start fast enough on nodes without their image, the placeholders.",
-	Subject:   WarmPool,
-	Action:    config.Audit,
-	Severity:  SeverityInfo,
-	AuditOnly: true,
-	around:    checkDoubleBuffers,
-}
-
-func checkDoubleBuffers(a *Audit) []Finding {
-	findings := unread("CapacityBuffers", a.facts.CapacityBuffers)
-	for _, key := range a.facts.CapacityBuffers.AllMalformed() {
-		namespace, name, _ := strings.Cut(key, "/")
-		findings = append(findings, notVerified(field.NewPath("spec"), a.facts.CapacityBuffers.Malformed(key)).about("CapacityBuffer", namespace, name, ""))
-	}
-	for _, buffer := range a.facts.CapacityBuffers.All() {
-		for _, f := range buffered(a, buffer) {
-			findings = append(findings, f.about("CapacityBuffer", buffer.Namespace, buffer.Name, f.Pool))
+	ID:       "nodepool-double-buffer",
+	Summary:  "No CapacityBuffer keeps room beside placeholders: the room is paid twice, and its virtual pods pull no image.",
+	Fix:      "Remove the CapacityBuffer; or, where Workspaces start fast enough on nodes without their image, the placeholders.",
+	Subject:  WarmPool,
+	Severity: SeverityInfo,
+	audit: func(a *Audit) {
+		a.unread("CapacityBuffers", a.facts.CapacityBuffers)
+		for _, key := range a.facts.CapacityBuffers.AllMalformed() {
+			namespace, name, _ := strings.Cut(key, "/")
+			a.about("CapacityBuffer", namespace, name, "").notVerified(podSpecPath, "%s", a.facts.CapacityBuffers.Malformed(key))
 		}
-	}
-	return findings
+		for _, buffer := range a.facts.CapacityBuffers.All() {
+			judgeBuffer(a, buffer)
+		}
+	},
 }
 
-// buffered are the pools, one finding each, whose placeholders the buffer doubles.
-func buffered(a *Audit, buffer *cluster.CapacityBuffer) []Finding {
+// judgeBuffer reports, once for each pool, whose placeholders the buffer doubles.
+func judgeBuffer(a *Audit, buffer *cluster.CapacityBuffer) {
+	about := a.about("CapacityBuffer", buffer.Namespace, buffer.Name, "")
 	path, value := field.NewPath("spec", "podTemplateRef", "name"), buffer.PodTemplate
 	switch {
 	case buffer.ScalableName != "":
 		path, value = field.NewPath("spec", "scalableRef", "name"), buffer.ScalableName
 	case value == "":
-		path = field.NewPath("spec")
+		path = podSpecPath
 	}
 	spec, unread := a.virtualPod(buffer)
 	if unread != "" {
-		return []Finding{notVerified(path, unread)}
+		about.notVerified(path, "%s", unread)
+		return
 	}
-	var findings []Finding
 	seen := map[string]bool{}
 	for _, o := range a.doubledBy(buffer, spec) {
-		pool := o.PoolName()
-		if seen[pool] {
+		if seen[o.pool] {
 			continue
 		}
-		seen[pool] = true
+		seen[o.pool] = true
 		how := "beside"
 		if madeFrom(buffer, o) {
 			how = "made from"
 		}
-		f := invalid(path, value, fmt.Sprintf("keeps room with virtual pods, %s placeholder %s/%s: the room is kept twice, and virtual pods pull no image, so a Workspace that takes their room waits for the pull", how, o.Namespace, o.Name))
-		f.Pool = pool
-		findings = append(findings, f)
+		about.pool = o.pool
+		about.invalid(path, value, "keeps room with virtual pods, %s placeholder %s/%s: the room is kept twice, and virtual pods pull no image, so a Workspace that takes their room waits for the pull", how, o.Namespace, o.Name)
 	}
-	return findings
 }
 
 // virtualPod is what the buffer's pods look like; nil where it names nothing that exists. unread says why that cannot be
 // told.
 func (a *Audit) virtualPod(buffer *cluster.CapacityBuffer) (spec *corev1.PodSpec, unread string) {
-	if buffer.ScalableName != "" {
+	switch {
+	case buffer.ScalableName != "":
 		if d := a.facts.Deployments.Get(buffer.Namespace + "/" + buffer.ScalableName); d != nil && buffer.ScalableKind == "Deployment" {
 			return &d.Spec.Template.Spec, ""
 		}
-		return nil, ""
-	}
-	if buffer.PodTemplate == "" {
-		return nil, ""
-	}
-	key := buffer.Namespace + "/" + buffer.PodTemplate
-	if !a.facts.PodTemplates.Known() {
-		return nil, "PodTemplates: " + a.facts.PodTemplates.Reason()
-	}
-	if reason := a.facts.PodTemplates.Malformed(key); reason != "" {
-		return nil, reason
-	}
-	if template := a.facts.PodTemplates.Get(key); template != nil {
-		return &template.Template.Spec, ""
+	case buffer.PodTemplate != "":
+		key := buffer.Namespace + "/" + buffer.PodTemplate
+		if template := a.facts.PodTemplates.Get(key); template != nil {
+			return &template.Template.Spec, ""
+		}
+		return nil, a.facts.PodTemplates.Unreadable("PodTemplates", "PodTemplate "+key, key)
 	}
 	return nil, ""
 }
@@ -102,7 +84,7 @@ func (a *Audit) virtualPod(buffer *cluster.CapacityBuffer) (spec *corev1.PodSpec
 // kept in, else those of its namespace whose pools its pods may go to.
 func (a *Audit) doubledBy(buffer *cluster.CapacityBuffer, spec *corev1.PodSpec) []*Object {
 	var kept, beside []*Object
-	for _, o := range a.placeholders {
+	for _, o := range a.Placeholders {
 		if madeFrom(buffer, o) {
 			return []*Object{o}
 		}

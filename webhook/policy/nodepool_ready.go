@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/cluster"
-	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
 )
 
@@ -18,117 +17,96 @@ import (
 // Why: Karpenter starts nodes for Ready NodePools only; placeholders stay Pending, and their events name no reason. What
 // is written for an earlier API means something else, or nothing, to Karpenter 1.
 var nodePoolReady = &Rule{
-	ID:        "nodepool-ready",
-	Summary:   "The NodePool and its node class exist and are Ready: Karpenter starts no node for others.",
-	Fix:       "Correct what the message names; kubectl describe shows all conditions.",
-	Subject:   NodePool,
-	Action:    config.Audit,
-	Severity:  SeverityError,
-	AuditOnly: true,
-	around:    checkNodePoolsReady,
+	ID:       "nodepool-ready",
+	Summary:  "The NodePool and its node class exist and are Ready: Karpenter starts no node for others.",
+	Fix:      "Correct what the message names; kubectl describe shows all conditions.",
+	Subject:  NodePool,
+	Severity: SeverityError,
+	audit: func(a *Audit) {
+		auditObsolete(a)
+		if a.facts.NodePools.Known() { // else reported by eachNodePool
+			auditMissingNodePools(a)
+		}
+		a.eachNodePool(func(np poolNodePool) {
+			judgeNodeClass(a, np)
+			judgeReady(np.about, field.NewPath("status", "conditions"), "NodePool "+np.NodePool.Name, np.Ready)
+		})
+	},
 }
 
-func checkNodePoolsReady(a *Audit) []Finding {
-	findings := append(obsoleteKarpenter(a), missingNodePools(a)...)
-	return append(findings, a.eachNodePool(func(np poolNodePool) []Finding {
-		findings := nodeClassFindings(a, np.NodePool)
-		return append(findings, readyFindings(field.NewPath("status", "conditions"), "NodePool "+np.Name, np.Ready)...)
-	})...)
-}
-
-// obsoleteKarpenter are the objects of Karpenter's earlier APIs, whether a pool has them or not: the API server of a
-// cluster with Karpenter 1 refuses them.
-func obsoleteKarpenter(a *Audit) []Finding {
-	var findings []Finding
+// auditObsolete reports objects of Karpenter's earlier APIs, whether a pool has them or not: the API server of a cluster with
+// Karpenter 1 refuses them.
+func auditObsolete(a *Audit) {
 	for _, old := range a.facts.Obsolete.All() {
-		f := invalid(field.NewPath("apiVersion"), old.APIVersion, "not served by Karpenter 1, and not read as if it were "+old.Successor).
-			withFix("Convert it to " + old.Successor + ", as Karpenter's upgrade guide says, or remove it.").milder(SeverityWarning)
-		findings = append(findings, f.about(old.Kind, "", old.Name, a.poolOfNodePool(old)))
+		pool := ""
+		lists := func(p *placement.Pool) bool {
+			return old.Kind == "NodePool" && slices.Contains(p.Config.NodePools, old.Name)
+		}
+		if i := slices.IndexFunc(a.pools.All(), lists); i >= 0 {
+			pool = a.pools.All()[i].Config.Name
+		}
+		a.about(old.Kind, "", old.Name, pool).invalid(field.NewPath("apiVersion"), old.APIVersion, "not served by Karpenter 1, and not read as if it were %s", old.Successor).
+			withFix("Convert it to %s, as Karpenter's upgrade guide says, or remove it.", old.Successor).milder(SeverityWarning)
 	}
-	return findings
 }
 
-// poolOfNodePool is the first pool that lists the NodePool by name; empty: none does.
-func (a *Audit) poolOfNodePool(old *cluster.Obsolete) string {
-	for _, pool := range a.pools.All() {
-		if old.Kind == "NodePool" && slices.Contains(pool.Config.NodePools, old.Name) {
-			return pool.Config.Name
-		}
+// auditMissingNodePools reports those that the configuration names and no one has, or no one can read.
+func auditMissingNodePools(a *Audit) {
+	path := field.NewPath("metadata", "name")
+	var others []string
+	for name := range a.facts.NodePools.All() {
+		others = append(others, name)
 	}
-	return ""
-}
-
-// missingNodePools are those that the configuration names and no one has, or no one can read.
-func missingNodePools(a *Audit) []Finding {
-	var findings []Finding
+	there := ""
+	if len(others) > 0 {
+		there = "; NodePools are " + clipped(others)
+	}
 	for _, pool := range a.pools.All() {
-		if len(pool.Config.NodePools) == 0 {
-			continue
-		}
-		if !a.facts.NodePools.Known() {
-			return nil // said once for all, by eachNodePool
-		}
 		for _, name := range pool.Config.NodePools {
-			if a.facts.NodePools.Get(name) == nil && a.facts.Obsolete.Get("NodePool/"+name) == nil {
-				findings = append(findings, missingNodePool(a, pool, name).about("NodePool", "", name, pool.Config.Name))
+			about := a.about("NodePool", "", name, pool.Config.Name)
+			switch malformed := a.facts.NodePools.Malformed(name); {
+			case a.facts.NodePools.Get(name) != nil, a.facts.Obsolete.Get("NodePool/"+name) != nil:
+			case malformed != "":
+				about.notVerified(path, "%s", malformed)
+			default:
+				about.invalid(path, name, "the NodePool does not exist: it starts no node for pool %s%s", pool.Config.Name, there).
+					withFix("Create the NodePool, or correct nodePools in the configuration.").
+					orElsewhere(a.facts.NodePools, "the NodePool is not among these files: without it no node is started for pool %s", pool.Config.Name)
 			}
 		}
 	}
-	return findings
 }
 
-func missingNodePool(a *Audit, pool *placement.Pool, name string) Finding {
-	path := field.NewPath("metadata", "name")
-	if reason := a.facts.NodePools.Malformed(name); reason != "" {
-		return notVerified(path, reason)
-	}
-	message := fmt.Sprintf("the NodePool does not exist: it starts no node for pool %s", pool.Config.Name)
-	var others []string
-	for other := range a.facts.NodePools.All() {
-		others = append(others, other)
-	}
-	if len(others) > 0 {
-		message += "; NodePools are " + clip(strings.Join(others, ", "))
-	}
-	f := invalid(path, name, message).withFix("Create the NodePool, or correct nodePools in the configuration.")
-	return orElsewhere(f, a.facts.NodePools, "the NodePool is not among these files: without it no node is started for pool "+pool.Config.Name)
-}
-
-func nodeClassFindings(a *Audit, np *cluster.NodePool) []Finding {
-	path := field.NewPath("spec", "template", "spec", "nodeClassRef")
-	ref := np.NodeClass
+func judgeNodeClass(a *Audit, np poolNodePool) {
+	path, ref := field.NewPath("spec", "template", "spec", "nodeClassRef"), np.NodeClass
 	if ref.Name == "" {
-		return []Finding{required(path, "without a node class Karpenter cannot tell which machines to start").
-			withFix("Set group, kind and name of an existing node class.")}
+		np.required(path, "without a node class Karpenter cannot tell which machines to start").
+			withFix("Set group, kind and name of an existing node class.")
+		return
 	}
-	classes := a.facts.NodeClasses
-	what := fmt.Sprintf("%s %s", ref.Kind, ref.Name)
-	switch class, malformed := classes.Get(ref.Key()), classes.Malformed(ref.Key()); {
-	case !classes.Known():
-		return []Finding{notVerified(path, what+": "+classes.Reason())}
-	case malformed != "":
-		return []Finding{notVerified(path, what+": "+malformed)}
+	classes, what := a.facts.NodeClasses, ref.Kind+" "+ref.Name
+	class, unreadable := classes.Get(ref.Key()), classes.Unreadable(what, what, ref.Key())
+	switch {
+	case unreadable != "":
+		np.notVerified(path, "%s", unreadable)
 	case class == nil:
-		f := invalid(path.Child("name"), ref.Name, fmt.Sprintf("%s (%s) does not exist: Karpenter starts no node", what, ref.Group)).
-			withFix("Create the node class, or correct the nodeClassRef.")
-		return []Finding{orElsewhere(f, classes, fmt.Sprintf("%s (%s) is not among these files: without it Karpenter starts no node", what, ref.Group))}
+		np.invalid(path.Child("name"), ref.Name, "%s (%s) does not exist: Karpenter starts no node", what, ref.Group).
+			withFix("Create the node class, or correct the nodeClassRef.").
+			orElsewhere(classes, "%s (%s) is not among these files: without it Karpenter starts no node", what, ref.Group)
 	default:
-		return readyFindings(path.Child("name"), what, class.Ready)
+		judgeReady(np.about, path.Child("name"), what, class.Ready)
 	}
 }
 
-// readyFindings judge a condition Ready. Without one, as in files, nothing is known, and nothing said.
-func readyFindings(path *field.Path, what string, ready *cluster.Condition) []Finding {
+// judgeReady judges a condition Ready. Without one, as in files, nothing is known, and nothing said.
+func judgeReady(about about, path *field.Path, what string, ready *cluster.Condition) {
 	if ready == nil || ready.Status == corev1.ConditionTrue {
-		return nil
+		return
 	}
-	why := clip(strings.Trim(ready.Reason+": "+ready.Message, ": "))
-	if why == "" {
-		why = "Karpenter gives no reason"
-	}
+	why := cmp.Or(clip(strings.Trim(ready.Reason+": "+ready.Message, ": ")), "Karpenter gives no reason")
 	if ready.Status == corev1.ConditionFalse {
-		return []Finding{invalid(path, ready.Status, fmt.Sprintf("%s is not Ready (%s): Karpenter starts no node", what, why))}
+		about.invalid(path, ready.Status, "%s is not Ready (%s): Karpenter starts no node", what, why)
+		return
 	}
-	return []Finding{invalid(path, ready.Status, fmt.Sprintf("it is not known yet whether %s is Ready (%s): until then Karpenter starts no node", what, why)).
-		milder(SeverityInfo)}
+	about.invalid(path, ready.Status, "it is not known yet whether %s is Ready (%s): until then Karpenter starts no node", what, why).milder(SeverityInfo)
 }

@@ -1,8 +1,8 @@
 package policy
 
 import (
+	"iter"
 	"maps"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,22 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"warmpool.sh/webhook/cluster"
-	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
-	"warmpool.sh/webhook/prepull"
 	"warmpool.sh/webhook/sizing"
 )
 
 // Object is a Workspace pod or a placeholder Deployment as rules see it. Pod and Deployment are shallow copies of
 // what was handed in: rules replace their parts and leave the original unchanged.
 type Object struct {
-	// Subject tells which of Deployment and Pod is set.
-	Subject    Subject
+	about
+	e *Evaluator
+
+	// Deployment or Pod is set. The name of a pod that is still to get one is empty.
 	Deployment *appsv1.Deployment
 	Pod        *corev1.Pod
-	// Namespace and Name of the object; Name is empty for a pod that is still to get one.
-	Namespace, Name string
 	// Choice is the object's pool, or why it has none.
 	placement.Choice
 
@@ -37,22 +34,12 @@ type Object struct {
 	path    *field.Path
 	pointer string
 
-	// definition is which of several definitions in files this is, from 1; 0: the only one.
-	definition int
-
-	rules   []int // that are about such objects, by their indices in the table
-	facts   *cluster.Snapshot
-	config  *config.WarmPoolConfiguration
-	sizes   *sizing.Sizes
-	pools   *placement.Pools
-	sources map[string][]prepull.Source // of a placeholder
-	pulled  map[string][]string         // of a Workspace pod
-
-	warmTerms map[string]map[string]*corev1.WeightedPodAffinityTerm // of a Workspace pod
+	rules []int // that are about such objects, by their indices in the table
 
 	// before is what an update changes; see Updates.
-	before   *appsv1.Deployment
-	replaced []Finding
+	before *appsv1.Deployment
+
+	own, replaced report
 
 	// judged is what several rules ask about the object as it is; Check starts it anew.
 	judged judged
@@ -66,6 +53,57 @@ type judged struct {
 	labels  string
 }
 
+// Pod makes the Object of a Workspace pod. namespace is the request's: pods from controllers carry none.
+func (e *Evaluator) Pod(pod *corev1.Pod, namespace string) *Object {
+	shallow := *pod
+	o := &Object{
+		Pod: &shallow, Meta: &shallow.ObjectMeta, Spec: &shallow.Spec, e: e, rules: workspaceRules,
+		Choice: e.pools.ForPodIn(namespace, pod.Labels, &pod.Spec),
+	}
+	return o.named("Pod", namespace, pod.Name)
+}
+
+// Placeholder makes the Object of a placeholder Deployment. namespace is the request's.
+func (e *Evaluator) Placeholder(d *appsv1.Deployment, namespace string) *Object {
+	shallow := *d
+	template := &shallow.Spec.Template
+	o := &Object{
+		Deployment: &shallow, Meta: &template.ObjectMeta, Spec: &template.Spec, e: e, rules: placeholderRules,
+		Choice: e.pools.ForPlaceholder(d), path: templatePath, pointer: "/spec/template",
+	}
+	return o.named("Deployment", namespace, d.Name)
+}
+
+func (o *Object) named(kind, namespace, name string) *Object {
+	o.Ref, o.pool = Ref{Kind: kind, Namespace: namespace, Name: name}, poolName(o.Pool)
+	o.report = &o.own
+	return o
+}
+
+// PoolName is the name of the object's pool; empty when it has none.
+func (o *Object) PoolName() string { return o.pool }
+
+func poolName(pool *placement.Pool) string {
+	if pool == nil {
+		return ""
+	}
+	return pool.Config.Name
+}
+
+// Updates says what a placeholder was before the update that is judged; nil at CREATE.
+func (o *Object) Updates(before *appsv1.Deployment) *Object {
+	o.before = before
+	return o
+}
+
+// Replaced are findings about the values that Mutate replaced by others. They deny nothing.
+func (o *Object) Replaced() []Finding { return o.replaced.values() }
+
+// replace reports that Mutate replaced a value.
+func (o *Object) replace(path *field.Path, value, format string, args ...any) {
+	about{Ref: o.Ref, pool: o.pool, report: &o.replaced}.invalid(path, value, format, args...).atMostWarn()
+}
+
 // fit says how the object's node selection stands to its pool, which it has.
 func (o *Object) fit() placement.Fit {
 	if o.judged.fit == nil {
@@ -75,55 +113,22 @@ func (o *Object) fit() placement.Fit {
 	return *o.judged.fit
 }
 
-// request is the object's effective request.
-func (o *Object) request() corev1.ResourceList {
+// Request is the object's effective request.
+func (o *Object) Request() corev1.ResourceList {
 	if o.judged.request == nil {
-		o.judged.request = sizing.Request(o.Spec, o.Namespace, o.facts)
+		o.judged.request = sizing.Request(o.Spec, o.Namespace, o.e.facts)
 	}
 	return o.judged.request
 }
 
-// Pod makes the Object of a Workspace pod. namespace is the request's: pods from controllers carry none.
-func (e *Evaluator) Pod(pod *corev1.Pod, namespace string) *Object {
-	shallow := *pod
-	return &Object{
-		Subject: WorkspacePod, Pod: &shallow, Namespace: namespace, Name: pod.Name,
-		Choice: e.pools.ForPodIn(namespace, pod.Labels, &pod.Spec),
-		Meta:   &shallow.ObjectMeta, Spec: &shallow.Spec, rules: workspaceRules,
-		facts: e.facts, config: e.config, sizes: e.sizes, pulled: e.pulled, warmTerms: e.warmTerms,
-	}
-}
-
-// Placeholder makes the Object of a placeholder Deployment. namespace is the request's.
-func (e *Evaluator) Placeholder(d *appsv1.Deployment, namespace string) *Object {
-	shallow := *d
-	template := &shallow.Spec.Template
-	return &Object{
-		Subject: PlaceholderDeployment, Deployment: &shallow, Namespace: namespace, Name: d.Name,
-		Choice: e.pools.ForPlaceholder(d),
-		Meta:   &template.ObjectMeta, Spec: &template.Spec,
-		path: templatePath, pointer: "/spec/template", rules: placeholderRules,
-		facts: e.facts, config: e.config, sizes: e.sizes, pools: e.pools, sources: e.sources,
-	}
-}
-
-// in tells which of several definitions of the object this is.
-func (o *Object) in(definition int) *Object {
-	o.definition = definition
-	return o
-}
-
-// Updates tells what a placeholder was before the update that is judged; nil at CREATE.
-func (o *Object) Updates(before *appsv1.Deployment) *Object {
-	o.before = before
-	return o
-}
-
-// Replaced are findings about the values that Mutate replaced by others. They deny nothing.
-func (o *Object) Replaced() []Finding { return o.replaced }
-
-// replace notes that Mutate replaced a value.
-func (o *Object) replace(f Finding) { o.replaced = append(o.replaced, f.atMostWarn()) }
+// Paths that every judgement needs; a Path is never changed.
+var (
+	podSpecPath      = field.NewPath("spec")
+	templatePath     = field.NewPath("spec", "template")
+	templateSpecPath = templatePath.Child("spec")
+	namespacePath    = field.NewPath("metadata", "namespace")
+	replicasPath     = field.NewPath("spec", "replicas")
+)
 
 // specPath is the field path of the pod spec or of a part of it.
 func (o *Object) specPath(parts ...string) *field.Path {
@@ -136,6 +141,9 @@ func (o *Object) specPath(parts ...string) *field.Path {
 	}
 	return path
 }
+
+// specPointer is the JSON pointer of the pod spec.
+func (o *Object) specPointer() string { return o.pointer + "/spec" }
 
 // podTemplateHash is the label that a Deployment adds to its pods, another value for each revision. A template's own value
 // of it is replaced.
@@ -155,24 +163,21 @@ func (o *Object) labelsText() string {
 	return o.judged.labels
 }
 
-// clip bounds what is quoted of an object.
-func clip(text string) string {
-	const most = 300
-	if len(text) <= most {
-		return text
+// containers yields the init containers and then the others, with their paths.
+func (o *Object) containers() iter.Seq2[*field.Path, *corev1.Container] {
+	return func(yield func(*field.Path, *corev1.Container) bool) {
+		for i := range o.Spec.InitContainers {
+			if !yield(o.specPath("initContainers").Index(i), &o.Spec.InitContainers[i]) {
+				return
+			}
+		}
+		for i := range o.Spec.Containers {
+			if !yield(o.specPath("containers").Index(i), &o.Spec.Containers[i]) {
+				return
+			}
+		}
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }
-
-// Paths that every judgement needs; a Path is never changed.
-var (
-	podSpecPath      = field.NewPath("spec")
-	templatePath     = field.NewPath("spec", "template")
-	templateSpecPath = templatePath.Child("spec")
-)
-
-// specPointer is the JSON pointer of the pod spec.
-func (o *Object) specPointer() string { return o.pointer + "/spec" }
 
 // annotate sets an annotation of the pod (template).
 func (o *Object) annotate(patch *placement.Patch, key, value string) {
@@ -192,38 +197,4 @@ func (o *Object) annotate(patch *placement.Patch, key, value string) {
 	}
 	annotations[key] = value
 	o.Meta.Annotations = annotations
-}
-
-// Labels that mark a Deployment as a placeholder beside placement.PoolLabel.
-const (
-	appLabel       = "app"
-	placeholderApp = "spaces-overprovisioning"
-)
-
-// IsPlaceholder tells whether the Deployment is a placeholder: labelled warmpool.sh/pool or
-// app=spaces-overprovisioning, or with pods of the placeholder PriorityClass, and not the Deployment of a Workspace,
-// which may carry a copy of the pool label.
-func (e *Evaluator) IsPlaceholder(d *appsv1.Deployment) bool {
-	if e.IsWorkspace(d.Labels) || e.IsWorkspace(d.Spec.Template.Labels) {
-		return false
-	}
-	return LooksLikePlaceholder(d, e.config.Placeholders.PriorityClassName)
-}
-
-// LooksLikePlaceholder is IsPlaceholder without the look at Workspaces' labels, for readers that have no Evaluator yet.
-func LooksLikePlaceholder(d *appsv1.Deployment, priorityClassName string) bool {
-	_, labelled := d.Labels[placement.PoolLabel]
-	return labelled || d.Labels[appLabel] == placeholderApp ||
-		d.Spec.Template.Spec.PriorityClassName == priorityClassName
-}
-
-// prePullContainers are the indices of the init containers that pull Workspace images.
-func (o *Object) prePullContainers() []int {
-	var found []int
-	for i := range o.Spec.InitContainers {
-		if strings.HasPrefix(o.Spec.InitContainers[i].Name, prepull.Name) {
-			found = append(found, i)
-		}
-	}
-	return found
 }

@@ -27,39 +27,43 @@ var placeholderAntiAffinity = &Rule{
 	check:    checkAntiAffinity,
 }
 
-func checkAntiAffinity(o *Object) []Finding {
+func checkAntiAffinity(o *Object) {
 	path := o.specPath("affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 	anti := &corev1.PodAntiAffinity{}
 	if o.Spec.Affinity != nil && o.Spec.Affinity.PodAntiAffinity != nil {
 		anti = o.Spec.Affinity.PodAntiAffinity
 	}
+	terms := anti.RequiredDuringSchedulingIgnoredDuringExecution
 	switch {
-	case len(anti.RequiredDuringSchedulingIgnoredDuringExecution) > 0:
+	case len(terms) > 0:
 	case len(anti.PreferredDuringSchedulingIgnoredDuringExecution) > 0:
-		return []Finding{required(path, "only preferred terms: the scheduler may still put two placeholders on one node")}
+		o.required(path, "only preferred terms: the scheduler may still put two placeholders on one node")
+		return
 	default:
-		return []Finding{required(path, "nothing keeps two placeholders off one node")}
+		o.required(path, "nothing keeps two placeholders off one node")
+		return
 	}
 	const shown = 5
 	var faults []string
 	var unverified bool
-	for i := range anti.RequiredDuringSchedulingIgnoredDuringExecution {
-		fault, unknown := antiAffinityFault(o, &anti.RequiredDuringSchedulingIgnoredDuringExecution[i])
+	for i := range terms {
+		fault, unknown := antiAffinityFault(o, &terms[i])
 		if fault == "" {
-			return nil
+			return
 		}
 		unverified = unverified || unknown
 		if i < shown {
 			faults = append(faults, fmt.Sprintf("term %d: %s", i, fault))
 		}
 	}
-	if more := len(anti.RequiredDuringSchedulingIgnoredDuringExecution) - shown; more > 0 {
+	if more := len(terms) - shown; more > 0 {
 		faults = append(faults, fmt.Sprintf("%d more terms", more))
 	}
 	if unverified {
-		return []Finding{notVerified(path, strings.Join(faults, "; "))}
+		o.notVerified(path, "%s", strings.Join(faults, "; "))
+		return
 	}
-	return []Finding{required(path, "no term keeps the placeholder's own pods apart: "+strings.Join(faults, "; "))}
+	o.required(path, "no term keeps the placeholder's own pods apart: %s", strings.Join(faults, "; "))
 }
 
 // antiAffinityFault says why the term does not keep the Deployment's own pods on different nodes; empty when it does.
@@ -118,7 +122,7 @@ func namespaceFault(o *Object, term *corev1.PodAffinityTerm) (fault string, unkn
 	if err != nil {
 		return fmt.Sprintf("namespaceSelector: %v", err), false
 	}
-	ns := o.facts.Namespaces.Get(o.Namespace)
+	ns := o.e.facts.Namespaces.Get(o.Namespace)
 	switch {
 	case selector.Empty():
 		return "", false

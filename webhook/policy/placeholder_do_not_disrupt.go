@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"time"
 
 	"warmpool.sh/webhook/config"
@@ -33,20 +32,25 @@ func runByKarpenter(o *Object) bool {
 	return o.Pool == nil || o.Pool.Config.Autoscaler == config.Karpenter
 }
 
-func checkDoNotDisrupt(o *Object) []Finding {
+func checkDoNotDisrupt(o *Object) {
 	if !runByKarpenter(o) {
-		return nil
+		return
 	}
 	path := o.path.Child("metadata", "annotations").Key(doNotDisrupt)
-	value, ok := o.Meta.Annotations[doNotDisrupt]
-	switch duration, err := time.ParseDuration(value); {
+	switch value, ok := o.Meta.Annotations[doNotDisrupt]; {
 	case value == "true":
-		return nil
 	case !ok:
-		return []Finding{required(path, "without this annotation Karpenter may remove the warm node")}
-	case err == nil && duration > 0:
-		return []Finding{invalid(path, value, fmt.Sprintf("protects the node for %s only, then Karpenter may remove it", value)).atMostWarn().milder(SeverityWarning)}
+		o.required(path, "without this annotation Karpenter may remove the warm node")
+	case isNotDisrupted(o):
+		o.invalid(path, value, "protects the node for %s only, then Karpenter may remove it", value).atMostWarn().milder(SeverityWarning)
 	default:
-		return []Finding{invalid(path, value, "Karpenter ignores this value: only \"true\" or a positive duration counts")}
+		o.invalid(path, value, "Karpenter ignores this value: only \"true\" or a positive duration counts")
 	}
+}
+
+// isNotDisrupted tells whether Karpenter heeds the annotation of the placeholder's pods.
+func isNotDisrupted(o *Object) bool {
+	value := o.Meta.Annotations[doNotDisrupt]
+	duration, err := time.ParseDuration(value)
+	return value == "true" || err == nil && duration > 0
 }

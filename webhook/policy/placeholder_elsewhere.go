@@ -1,9 +1,7 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -22,31 +20,25 @@ var placeholderElsewhere = &Rule{
 	Subject:  PlaceholderDeployment,
 	Action:   config.Warn,
 	Severity: SeverityError,
-	check:    checkElsewhere,
-	around:   checkPlaceholdersNamespace,
+	check: func(o *Object) {
+		if own := o.e.config.Placeholders.Namespace; o.Namespace != own {
+			o.invalid(namespacePath, o.Namespace,
+				"not %s (placeholders.namespace), so warmpool does not: write a template's new image into it; label its warm pods %s, without which no Workspace prefers its nodes and a PodDisruptionBudget over pods that are not yet warm holds up drains; count its pods in warmpool_placeholders",
+				own, prepull.WarmLabel).milder(SeverityWarning)
+		}
+	},
+	audit: auditPlaceholdersNamespace,
 }
 
-func checkElsewhere(o *Object) []Finding {
-	own := o.config.Placeholders.Namespace
-	if o.Namespace == own {
-		return nil
+// auditPlaceholdersNamespace finds a configuration that names a namespace without placeholders while there are some in others.
+func auditPlaceholdersNamespace(a *Audit) {
+	own, found := a.config.Placeholders.Namespace, a.placeholderNamespaces()
+	if len(found) == 0 || slices.Contains(found, own) {
+		return
 	}
-	return []Finding{invalid(field.NewPath("metadata", "namespace"), o.Namespace, fmt.Sprintf(
-		"not %s (placeholders.namespace), so warmpool does not: write a template's new image into it; label its warm pods %s, without which no Workspace prefers its nodes and a PodDisruptionBudget over pods that are not yet warm holds up drains; count its pods in warmpool_placeholders",
-		own, prepull.WarmLabel)).milder(SeverityWarning)}
-}
-
-// checkPlaceholdersNamespace finds a configuration that names a namespace without placeholders while there are some in others.
-func checkPlaceholdersNamespace(a *Audit) []Finding {
-	own := a.config.Placeholders.Namespace
-	if len(a.placeholders) == 0 || slices.ContainsFunc(a.placeholders, func(o *Object) bool { return o.Namespace == own }) {
-		return nil
+	f := a.about(config.Kind, "", "", "").invalid(field.NewPath("placeholders", "namespace"), own,
+		"no placeholder is there, all %d are in %s: warmpool follows no image, labels no pod and sends no Workspace to a warm node", len(a.Placeholders), clipped(found))
+	if len(found) == 1 {
+		f.withFix("Set placeholders.namespace: %s and apply manifests/variants/namespaces with it, which gives warmpool its rights there; or move the placeholders to %s.", found[0], own)
 	}
-	found := a.placeholderNamespaces()
-	f := invalid(field.NewPath("placeholders", "namespace"), own, fmt.Sprintf(
-		"no placeholder is there, all %d are in %s: warmpool follows no image, labels no pod and sends no Workspace to a warm node", len(a.placeholders), found))
-	if !strings.Contains(found, ",") {
-		f = f.withFix(fmt.Sprintf("Set placeholders.namespace: %s and apply manifests/variants/namespaces with it, which gives warmpool its rights there; or move the placeholders to %s.", found, own))
-	}
-	return []Finding{f.about(config.Kind, "", "", "")}
 }

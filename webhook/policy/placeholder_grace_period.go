@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
@@ -23,39 +21,27 @@ var placeholderGracePeriod = &Rule{
 	Severity: SeverityWarning,
 	check:    checkGracePeriod,
 	mutate: func(o *Object, patch *placement.Patch) {
-		// 30 is the API server's default: by the time of admission, unset looks like that.
-		if o.Spec.TerminationGracePeriodSeconds == nil || *o.Spec.TerminationGracePeriodSeconds == corev1.DefaultTerminationGracePeriodSeconds {
+		// By the time of admission, unset looks like the API server's default.
+		if gracePeriod(o) == corev1.DefaultTerminationGracePeriodSeconds {
 			o.Spec.TerminationGracePeriodSeconds = new(int64)
 			patch.Add(o.specPointer()+"/terminationGracePeriodSeconds", int64(0))
 		}
 	},
 }
 
-func checkGracePeriod(o *Object) []Finding {
-	var findings []Finding
-	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
-	if o.Spec.TerminationGracePeriodSeconds != nil {
-		seconds = *o.Spec.TerminationGracePeriodSeconds
-	}
-	if seconds != 0 {
-		f := invalid(o.specPath("terminationGracePeriodSeconds"), seconds,
-			fmt.Sprintf("a Workspace that takes the placeholder's place waits up to %d s for it to end", seconds))
-		f.amount = seconds
-		findings = append(findings, f)
-	}
-	findings = append(findings, preStopHooks(o.specPath("containers"), o.Spec.Containers)...)
-	// Of init containers only sidecars can have hooks.
-	return append(findings, preStopHooks(o.specPath("initContainers"), o.Spec.InitContainers)...)
+func gracePeriod(o *Object) int64 {
+	return ptr.Deref(o.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
 }
 
-func preStopHooks(path *field.Path, containers []corev1.Container) []Finding {
-	var findings []Finding
-	for i := range containers {
-		c := &containers[i]
+func checkGracePeriod(o *Object) {
+	if seconds := gracePeriod(o); seconds != 0 {
+		o.invalid(o.specPath("terminationGracePeriodSeconds"), seconds, "a Workspace that preempts the placeholder waits up to %d s for it to end", seconds).
+			withAmount(seconds)
+	}
+	for path, c := range o.containers() { // of init containers only sidecars can have hooks
 		if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
-			findings = append(findings, invalid(path.Index(i).Child("lifecycle", "preStop"), c.Name,
-				"a Workspace that takes the placeholder's place waits for the preStop hook of container "+c.Name).withKey("preStop "+c.Name))
+			o.invalid(path.Child("lifecycle", "preStop"), c.Name, "a Workspace that preempts the placeholder waits for the preStop hook of container %s", c.Name).
+				withKey("preStop " + c.Name)
 		}
 	}
-	return findings
 }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,15 +27,6 @@ var placeholderImage = &Rule{
 	mutate:   fillImage,
 }
 
-// PrePull is what the pool's templates say about the images of a placeholder, not to be changed. ok is false where they say
-// nothing: no pool, no templates of the pool, or templates that could not be read.
-func (o *Object) PrePull() (sources []prepull.Source, ok bool) {
-	if o.Deployment == nil || o.Pool == nil || len(o.Pool.Config.Templates) == 0 || !o.facts.Templates.Known() {
-		return nil, false
-	}
-	return o.sources[o.Pool.Config.Name], true
-}
-
 // SyncsImages tells whether the images of a placeholder are warmpool's to keep current: not where the rule is off, the
 // placeholder exempt from it, or opted out.
 func (e *Evaluator) SyncsImages(o *Object) bool {
@@ -44,7 +34,7 @@ func (e *Evaluator) SyncsImages(o *Object) bool {
 	return e.applies(placeholderImage, action, o) && o.Deployment.Annotations[prepull.OptOut] != "false"
 }
 
-// ImagesHeld tells why the images of a placeholder are left as they are for now; empty when they are not.
+// ImagesHeld says why the images of a placeholder are left as they are for now; empty when they are not.
 func ImagesHeld(d *appsv1.Deployment) string {
 	switch {
 	case d.Annotations[prepull.OptOut] == "false":
@@ -77,10 +67,10 @@ func fillImage(o *Object, patch *placement.Patch) {
 		default:
 			patch.Add(placement.Index(base, c.Index)+"/image", c.Container.Image)
 		}
-		o.replace(replacedImage(o, c, synced))
+		replacedImage(o, c, synced)
 	}
 	o.Spec.InitContainers = prepull.Apply(o.Spec.InitContainers, changes)
-	o.Accelerators = o.pools.Accelerators(o.Spec) // those that went may have asked for some
+	o.Accelerators = o.e.pools.Accelerators(o.Spec) // those that went may have asked for some
 }
 
 // imagesFor are the images that a placeholder is to pull: those of the templates, or those synced before the update. None:
@@ -91,110 +81,130 @@ func imagesFor(o *Object, sources []prepull.Source) (images []string, synced boo
 		if prepull.Same(init, o.Spec.InitContainers) {
 			return nil, false // an update for another reason starts no rollout
 		}
-		// What the controller wrote stands: it may know a template that this replica has not heard of yet.
+		// What the controller wrote stands: it may know a template that this replica has not heard of yet. Of another pool
+		// are the templates that the placeholder had before it moved.
 		before, record := prepull.Pulled(init), prepull.RecordOf(o.before.Annotations)
-		if record.Covers(before) && !slices.ContainsFunc(record, o.ofAnotherPool) {
+		ofAnotherPool := func(s prepull.Source) bool { return !slices.Contains(o.Pool.Config.Templates, s.Template) }
+		if record.Covers(before) && !slices.ContainsFunc(record, ofAnotherPool) {
 			return before, true
 		}
 	}
-	return prepull.Images(sources, prepull.RecordOf(o.Deployment.Annotations), prepull.Pulled(o.Spec.InitContainers)), false
+	return templateImages(o, sources), false
 }
 
-// ofAnotherPool tells that a template is none of the pool's, which the placeholder has moved to since.
-func (o *Object) ofAnotherPool(s prepull.Source) bool {
-	return !slices.Contains(o.Pool.Config.Templates, s.Template)
+func templateImages(o *Object, sources []prepull.Source) []string {
+	return prepull.Images(sources, prepull.RecordOf(o.Deployment.Annotations), prepull.Pulled(o.Spec.InitContainers))
 }
 
-func replacedImage(o *Object, c prepull.Change, synced bool) Finding {
+func replacedImage(o *Object, c prepull.Change, synced bool) {
 	path := o.specPath("initContainers").Index(c.Index)
-	name, image := c.Container.Name, c.Container.Image
+	name, image, now := c.Container.Name, c.Container.Image, o.Spec.InitContainers[c.Index].Image
 	switch {
 	case c.Gone && synced:
-		return invalid(path.Child("name"), name, name+" is removed: it was not there when warmpool synced the images")
+		o.replace(path.Child("name"), name, "%s is removed: it was not there when warmpool synced the images", name)
 	case c.Gone:
-		return invalid(path.Child("name"), name, name+" is removed: the pool's templates have no image for it")
+		o.replace(path.Child("name"), name, "%s is removed: the pool's templates have no image for it", name)
 	case synced:
-		return invalid(path.Child("image"), o.Spec.InitContainers[c.Index].Image, name+" keeps "+image+", which warmpool synced")
+		o.replace(path.Child("image"), now, "%s keeps %s, which warmpool synced", name, image)
 	default:
-		return invalid(path.Child("image"), o.Spec.InitContainers[c.Index].Image, name+" now pulls "+image+", as the pool's templates say")
+		o.replace(path.Child("image"), now, "%s now pulls %s, as the pool's templates say", name, image)
 	}
 }
 
-func checkImage(o *Object) []Finding {
+func checkImage(o *Object) {
 	if o.Pool == nil || len(o.Pool.Config.Templates) == 0 {
-		return nil
+		return
 	}
-	findings := imageFindings(o)
+	before := len(o.findings)
+	judgeImages(o)
 	if held := ImagesHeld(o.Deployment); held != "" {
-		for i := range findings {
-			f := findings[i].atMostAudit()
-			f.Error.Detail += "; left as it is, because " + held
+		for _, f := range o.findings[before:] {
+			f.atMostAudit().Error.Detail += "; left as it is, because " + held
 			f.Fix = cmp.Or(f.Fix, "To have the images synced, remove the annotation "+prepull.OptOut+" or resume the rollout.")
-			findings[i] = f
 		}
 	}
-	return findings
 }
 
-func imageFindings(o *Object) []Finding {
+func judgeImages(o *Object) {
 	sources, ok := o.PrePull()
 	if !ok {
-		return []Finding{notVerified(o.specPath("initContainers"), "images: WorkspaceTemplates: "+o.facts.Templates.Reason())}
+		o.notVerified(o.specPath("initContainers"), "images: WorkspaceTemplates: %s", o.e.facts.Templates.Reason())
+		return
 	}
-	var findings []Finding
 	for _, s := range sources {
 		if s.Problem != "" {
-			findings = append(findings, unknownImage(o, s))
+			unknownImage(o, s)
 		}
 	}
-	images := prepull.Images(sources, prepull.RecordOf(o.Deployment.Annotations), prepull.Pulled(o.Spec.InitContainers))
+	images := templateImages(o, sources)
 	if !prepull.HasFirst(o.Spec.InitContainers) {
-		return append(findings, elsewhereFindings(o, images)...)
+		judgeElsewhere(o, images)
+		return
 	}
 	for _, c := range prepull.Changes(o.Spec.InitContainers, images) {
 		if !c.Added || len(prepull.Missing([]string{c.Container.Image}, prepull.Present(o.Spec))) > 0 {
-			findings = append(findings, wrongImage(o, c))
+			wrongImage(o, c)
 		}
 	}
-	return findings
 }
 
-// unknownImage is the finding about an image that cannot be pre-pulled as things are.
-func unknownImage(o *Object, s prepull.Source) Finding {
+// unknownImage is about an image that cannot be pre-pulled as things are.
+func unknownImage(o *Object, s prepull.Source) {
 	path := o.specPath("initContainers")
-	if s.ByController {
-		return notVerified(path, s.Problem).withKey(s.Problem).withFix("Correct the image name or the Workspace controller's flag; until then the placeholder keeps the last image.")
-	}
-	if s.Beyond {
-		return invalid(path, s.Template.String(), s.Problem).withKey(s.Problem).atMostWarn().
+	switch {
+	case s.ByController:
+		o.notVerified(path, "%s", s.Problem).withKey(s.Problem).
+			withFix("Correct the image name or the Workspace controller's flag; until then the placeholder keeps the last image.")
+	case s.Beyond:
+		o.invalid(path, s.Template.String(), "%s", s.Problem).withKey(s.Problem).atMostWarn().
 			withFix("List fewer allowedImages, in the order of their use, or give the template a pool of its own.")
+	default:
+		o.invalid(path, s.Template.String(), "%s", s.Problem).withKey(s.Problem).atMostWarn().
+			withFix("Correct the WorkspaceTemplate or the configuration; until then the placeholder keeps the last image.")
 	}
-	return invalid(path, s.Template.String(), s.Problem).withKey(s.Problem).atMostWarn().
-		withFix("Correct the WorkspaceTemplate or the configuration; until then the placeholder keeps the last image.")
 }
 
-func wrongImage(o *Object, c prepull.Change) Finding {
+func wrongImage(o *Object, c prepull.Change) {
 	path := o.specPath("initContainers")
 	name, image := c.Container.Name, c.Container.Image
-	var f Finding
+	var f *Finding
 	switch {
 	case c.Gone:
-		f = invalid(path.Index(c.Index).Child("name"), name, name+" is not needed for any image of the pool's templates")
+		f = o.invalid(path.Index(c.Index).Child("name"), name, "%s is not needed for any image of the pool's templates", name)
 	case c.Added:
-		f = invalid(path, name, name+" is missing: it would pull "+image+", which a template of the pool has")
+		f = o.invalid(path, name, "%s is missing: it would pull %s, which a template of the pool has", name, image)
 	default:
-		f = invalid(path.Index(c.Index).Child("image"), o.Spec.InitContainers[c.Index].Image, name+" does not pull "+image+", which a template of the pool has")
+		f = o.invalid(path.Index(c.Index).Child("image"), o.Spec.InitContainers[c.Index].Image, "%s does not pull %s, which a template of the pool has", name, image)
 	}
-	if ImagesHeld(o.Deployment) == "" { // else checkImage says what to do
-		f = f.withFix(imageFix(c))
+	f.withKey(name)
+	switch { // for a manifest: what is wrong in a cluster, warmpool writes itself
+	case ImagesHeld(o.Deployment) != "": // checkImage says what to do
+	case c.Gone:
+		f.withFix("Remove %s from the placeholder's manifest, or list the template whose image it pulls in the pool's templates.", name)
+	default:
+		f.withFix("Name %s in the placeholder's manifest, or leave image out there: warmpool writes it when the manifest is applied. To keep another image, opt out with the Deployment's annotation %s: \"false\".", image, prepull.OptOut)
 	}
-	return f.withKey(name)
 }
 
-// imageFix is for a manifest: what is wrong in a cluster, warmpool writes itself.
-func imageFix(c prepull.Change) string {
-	if c.Gone {
-		return fmt.Sprintf("Remove %s from the placeholder's manifest, or list the template whose image it pulls in the pool's templates.", c.Container.Name)
+// judgeElsewhere is for a placeholder without a container that warmpool keeps current: about each image that nothing else of
+// it brings, in the version that the templates have.
+func judgeElsewhere(o *Object, images []string) {
+	const add = "an init container " + prepull.Name + " with a command that ends, as in the shipped manifests"
+	present := prepull.Present(o.Spec)
+	if len(present) == 0 {
+		o.invalid(o.specPath("initContainers"), "", "nothing is pre-pulled: no init container is called %s", prepull.Name).withKey("absent").
+			withFix("Add " + add + "; warmpool adds none by itself.")
+		return
 	}
-	return fmt.Sprintf("Name %s in the placeholder's manifest, or leave image out there: warmpool writes it when the manifest is applied. To keep another image, opt out with the Deployment's annotation %s: \"false\".", c.Container.Image, prepull.OptOut)
+	for _, image := range prepull.Missing(images, present) {
+		others := o.elsewhere()
+		i := slices.IndexFunc(others, func(c carrier) bool { return prepull.SameRepository(c.image, image) && !o.isTemplateImage(c.image) })
+		if i >= 0 {
+			o.invalid(others[i].path, others[i].image, "%s does not have %s, which a template of the pool has", others[i].name, image).withKey("absent").
+				withFix("Name %s there, or add %s: warmpool keeps only that one current.", image, add)
+			continue
+		}
+		o.invalid(o.specPath("initContainers"), "", "%s is not pre-pulled: no init container is called %s, and no other container and no image volume has it", image, prepull.Name).
+			withKey("absent").withFix("Add " + add + ": warmpool keeps only that one current.")
+	}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/cluster"
-	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
 )
 
@@ -20,27 +20,18 @@ import (
 // Requires: what holds the nodes of a pool, or carries such a mark, to be a placeholder Deployment.
 // Why: nothing else is filled, refused or kept current, and no other rule says anything about it.
 var placeholderNotJudged = &Rule{
-	ID:        "placeholder-not-judged",
-	Summary:   "What holds a pool's nodes is a Deployment with one of the marks of a placeholder; all else is not judged, filled or kept current.",
-	Fix:       "Make it a Deployment with the label " + placement.PoolLabel + ", as in the shipped manifests, or remove the mark.",
-	Subject:   Workload,
-	Action:    config.Audit,
-	Severity:  SeverityWarning,
-	AuditOnly: true,
-	around:    checkNotJudged,
-}
-
-func checkNotJudged(a *Audit) []Finding {
-	var findings []Finding
-	for _, w := range a.otherWorkloads() {
-		if a.isWorkspace(w.Labels) || a.isWorkspace(w.PodLabels) {
-			continue
+	ID:       "placeholder-not-judged",
+	Summary:  "What holds a pool's nodes is a Deployment with one of the marks of a placeholder; all else is not judged, filled or kept current.",
+	Fix:      "Make it a Deployment with the label " + placement.PoolLabel + ", as in the shipped manifests, or remove the mark.",
+	Subject:  Workload,
+	Severity: SeverityWarning,
+	audit: func(a *Audit) {
+		for _, w := range a.otherWorkloads() {
+			if !a.IsWorkspace(w.Labels) && !a.IsWorkspace(w.PodLabels) {
+				a.judgeWorkload(w)
+			}
 		}
-		if f, found := a.notJudged(w); found {
-			findings = append(findings, f)
-		}
-	}
-	return findings
+	},
 }
 
 // otherWorkloads are what makes pods and is no placeholder Deployment, in the order of kinds and names. A live cluster
@@ -81,7 +72,7 @@ func (a *Audit) podsWorkload(pod *corev1.Pod) *cluster.Workload {
 		return nil
 	}
 	w := &cluster.Workload{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, PodLabels: pod.Labels, PodSpec: &pod.Spec}
-	if mark, _ := a.markOf(w); mark == "" && !MayHoldRoom(w.PodSpec) || a.isWorkspace(pod.Labels) {
+	if mark, _ := a.markOf(w); mark == "" && !MayHoldRoom(w.PodSpec) || a.IsWorkspace(pod.Labels) {
 		return nil // as most are: what follows takes time
 	}
 	switch controller := metav1.GetControllerOf(pod); {
@@ -108,31 +99,27 @@ func (a *Audit) isSelected(pod *corev1.Pod) bool {
 	return false
 }
 
-// notJudged is the finding about what carries a mark of a placeholder, or plainly is one.
-func (a *Audit) notJudged(w *cluster.Workload) (f Finding, found bool) {
-	if mark, path := a.markOf(w); mark != "" {
-		label := podLabel(w, placement.PoolLabel)
-		pool := a.pools.Get(label)
-		if pool == nil {
-			pool = a.poolHeldBy(w.PodSpec)
-		}
-		f = Finding{Error: field.Forbidden(path, fmt.Sprintf(
-			"not judged: it has %s and is a %s: only Deployments are placeholders, so nothing of it is filled, refused or kept current", mark, w.Kind))}
-		return f.about(w.Kind, w.Namespace, w.Name, poolName(pool)), true
-	}
+// judgeWorkload reports what carries a mark of a placeholder, or plainly is one.
+func (a *Audit) judgeWorkload(w *cluster.Workload) {
 	pool := a.poolHeldBy(w.PodSpec)
+	if mark, path := a.markOf(w); mark != "" {
+		pool = cmp.Or(a.pools.Get(podLabel(w, placement.PoolLabel)), pool)
+		a.about(w.Kind, w.Namespace, w.Name, poolName(pool)).
+			forbidden(path, "not judged: it has %s and is a %s: only Deployments are placeholders, so nothing of it is filled, refused or kept current", mark, w.Kind)
+		return
+	}
 	if pool == nil || !HoldsRoom(w.PodSpec, a.facts.PriorityClasses) {
-		return f, false
+		return
 	}
-	f = Finding{Error: field.Forbidden(field.NewPath("metadata", "labels"), fmt.Sprintf(
+	name := pool.Config.Name
+	f := a.about(w.Kind, w.Namespace, w.Name, name).forbidden(field.NewPath("metadata", "labels"),
 		"not judged: its pods only hold nodes of pool %s (%s), and it has none of the marks of a placeholder: nothing of it is filled, refused or kept current",
-		pool.Config.Name, a.describeHold(w.PodSpec)))}
-	mark := fmt.Sprintf("%s: %s", placement.PoolLabel, pool.Config.Name)
-	f.Fix = "Label the Deployment " + mark + "."
-	if w.Kind != "Deployment" {
-		f.Fix = "Make it a Deployment with the label " + mark + ", as in the shipped manifests."
+		name, a.describeHold(w.PodSpec))
+	if w.Kind == "Deployment" {
+		f.withFix("Label the Deployment %s: %s.", placement.PoolLabel, name)
+	} else {
+		f.withFix("Make it a Deployment with the label %s: %s, as in the shipped manifests.", placement.PoolLabel, name)
 	}
-	return f.about(w.Kind, w.Namespace, w.Name, pool.Config.Name), true
 }
 
 // markOf is the mark that a Deployment would be a placeholder by. Deployments come without.
@@ -185,20 +172,13 @@ func (a *Audit) poolHeldBy(spec *corev1.PodSpec) *placement.Pool {
 }
 
 func (a *Audit) describeHold(spec *corev1.PodSpec) string {
-	text := "PriorityClass " + spec.PriorityClassName
-	if class := a.facts.PriorityClasses.Get(spec.PriorityClassName); class != nil {
-		text += fmt.Sprintf(" of value %d", class.Value)
+	class := "PriorityClass " + spec.PriorityClassName
+	if known := a.facts.PriorityClasses.Get(spec.PriorityClassName); known != nil {
+		class += fmt.Sprintf(" of value %d", known.Value)
 	}
 	var images []string
 	for i := range spec.Containers {
 		images = append(images, spec.Containers[i].Image)
 	}
-	return clip(text + ", image " + strings.Join(images, ", "))
-}
-
-func poolName(pool *placement.Pool) string {
-	if pool == nil {
-		return ""
-	}
-	return pool.Config.Name
+	return clip(class + ", image " + strings.Join(images, ", "))
 }

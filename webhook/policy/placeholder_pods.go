@@ -2,10 +2,8 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	podresource "k8s.io/component-helpers/resource"
@@ -27,105 +25,75 @@ var placeholderPods = &Rule{
 	Action:   config.Warn,
 	Severity: SeverityError,
 	check:    checkPods,
-	around:   checkPodFailures,
+	audit:    auditPodFailures,
 }
 
-func checkPods(o *Object) []Finding {
-	findings := o.unknownToAdmission()
-	findings = append(findings, checkRuntimeClass(o)...)
-	pod := sizing.Admitted(o.Spec, o.Namespace, o.facts)
-	findings = append(findings, checkPodLevel(o, pod)...)
-	for key, limits := range o.facts.LimitRanges.Prefix(o.Namespace + "/") {
-		findings = append(findings, (&limitRange{o, pod, key}).check(limits)...)
+func checkPods(o *Object) {
+	unknownToAdmission(o)
+	checkRuntimeClass(o)
+	pod := sizing.Admitted(o.Spec, o.Namespace, o.e.facts)
+	checkPodLevel(o, pod)
+	for key, limits := range o.e.facts.LimitRanges.Prefix(o.Namespace + "/") {
+		(&limitRange{o, pod, key}).check(limits)
 	}
-	for key, quota := range o.facts.ResourceQuotas.Prefix(o.Namespace + "/") {
-		findings = append(findings, (&podQuota{o, pod, quota, key}).check()...)
+	for key, quota := range o.e.facts.ResourceQuotas.Prefix(o.Namespace + "/") {
+		(&podQuota{o, pod, quota, key}).check()
 	}
-	return findings
 }
 
 // unknownToAdmission are facts that the API server goes by and that are not known here. Whoever applies the placeholder
 // cannot change that: only audits report it.
-func (o *Object) unknownToAdmission() []Finding {
-	var findings []Finding
-	unknown := func(key, why string) {
-		findings = append(findings, notVerified(field.NewPath("metadata", "namespace"), why).withKey("not verified: "+key).atMostAudit())
+func unknownToAdmission(o *Object) {
+	unknown := func(key, format string, args ...any) {
+		o.notVerified(namespacePath, format, args...).withKey("not verified: " + key).atMostAudit()
 	}
-	ranges, quotas := o.facts.LimitRanges, o.facts.ResourceQuotas
-	if !ranges.Known() {
-		unknown("LimitRanges", "LimitRanges: "+ranges.Reason())
+	facts := o.e.facts
+	if !facts.LimitRanges.Known() {
+		unknown("LimitRanges", "LimitRanges: %s", facts.LimitRanges.Reason())
 	}
 	switch {
-	case o.facts.QuotaNamespace != "" && o.facts.QuotaNamespace != o.Namespace:
-		unknown("ResourceQuotas", fmt.Sprintf("ResourceQuotas are read in namespace %s alone", o.facts.QuotaNamespace))
-	case !quotas.Known():
-		unknown("ResourceQuotas", "ResourceQuotas: "+quotas.Reason())
+	case facts.QuotaNamespace != "" && facts.QuotaNamespace != o.Namespace:
+		unknown("ResourceQuotas", "ResourceQuotas are read in namespace %s alone", facts.QuotaNamespace)
+	case !facts.ResourceQuotas.Known():
+		unknown("ResourceQuotas", "ResourceQuotas: %s", facts.ResourceQuotas.Reason())
 	}
-	malformed := func(kind string, keys []string, reason func(string) string) {
-		for _, key := range keys {
+	for _, kind := range []struct {
+		name  string
+		facts kind
+	}{{"LimitRange", facts.LimitRanges}, {"ResourceQuota", facts.ResourceQuotas}} {
+		for _, key := range kind.facts.AllMalformed() {
 			if strings.HasPrefix(key, o.Namespace+"/") {
-				unknown(kind+" "+key, fmt.Sprintf("%s %s: %s", kind, key, reason(key)))
+				unknown(kind.name+" "+key, "%s %s: %s", kind.name, key, kind.facts.Malformed(key))
 			}
 		}
 	}
-	malformed("LimitRange", ranges.AllMalformed(), ranges.Malformed)
-	malformed("ResourceQuota", quotas.AllMalformed(), quotas.Malformed)
-	return findings
 }
 
 // checkPodLevel looks for containers that ask for more together than the pod as a whole. The API server takes such a
 // template, because it completes requests only in pods.
-func checkPodLevel(o *Object, pod *corev1.Pod) []Finding {
+func checkPodLevel(o *Object, pod *corev1.Pod) {
 	if o.Spec.Resources == nil {
-		return nil
+		return
 	}
-	var findings []Finding
 	together := podresource.AggregateContainerRequests(pod, podresource.PodResourcesOptions{})
 	for _, name := range sortedNames(pod.Spec.Resources.Requests) {
-		list, most := "requests", o.Spec.Resources.Requests
-		if !has(most, name) {
-			list, most = "limits", o.Spec.Resources.Limits
+		list, whole, _ := asked(o.Spec.Resources, name)
+		if sum := together[name]; sum.Cmp(whole) > 0 {
+			o.invalid(o.specPath("resources", list).Key(string(name)), whole.String(),
+				"all containers ask for %s %s together, counting limits and defaults where no request is set, and the pod as a whole for %s: the API server refuses every pod",
+				name, sum.String(), whole.String()).
+				withFix("Set it to at least %s, or set lower requests of the containers.", sum.String())
 		}
-		sum, whole := together[name], most[name]
-		if sum.Cmp(whole) <= 0 {
-			continue
-		}
-		message := fmt.Sprintf("all containers ask for %s %s together, counting limits and defaults where no request is set, and the pod as a whole for %s: the API server refuses every pod",
-			name, sum.String(), whole.String())
-		findings = append(findings, invalid(o.specPath("resources", list).Key(string(name)), whole.String(), message).
-			withFix(fmt.Sprintf("Set it to at least %s, or set lower requests of the containers.", sum.String())))
 	}
-	return findings
 }
 
-// checkPodFailures tells which placeholders say themselves that pods were refused, and why.
-func checkPodFailures(a *Audit) []Finding {
-	var findings []Finding
-	for _, o := range a.placeholders {
-		c := podFailure(o.Deployment)
-		if c == nil || replicasOf(o.Deployment) == 0 {
-			continue
-		}
-		message := fmt.Sprintf("%d of %d pods exist, and the others cannot be created: %s",
-			o.Deployment.Status.Replicas, replicasOf(o.Deployment), clip(cmp.Or(c.Message, c.Reason)))
-		f := invalid(field.NewPath("status", "conditions").Key(string(c.Type)), c.Reason, message).
-			withFix("Correct what the message names: a quota, a LimitRange, the PriorityClass, Pod Security, or a webhook that denies the pods.")
-		findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
-	}
-	return findings
-}
-
-// replicaSetRefused is the reason of a Deployment whose ReplicaSet itself could not be created.
-const replicaSetRefused = "ReplicaSetCreateError"
-
-// podFailure is the condition by which a Deployment says that it cannot have its pods; nil without one.
-func podFailure(d *appsv1.Deployment) *appsv1.DeploymentCondition {
-	for i := range d.Status.Conditions {
-		c := &d.Status.Conditions[i]
-		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue ||
-			c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == replicaSetRefused {
-			return c
+// auditPodFailures says which placeholders report themselves that pods were refused, and why.
+func auditPodFailures(a *Audit) {
+	for _, o := range a.Placeholders {
+		if c := podFailure(o.Deployment); c != nil && !isPaused(o.Deployment) {
+			o.invalid(field.NewPath("status", "conditions").Key(string(c.Type)), c.Reason, "%d of %d pods exist, and the others cannot be created: %s",
+				o.Deployment.Status.Replicas, ReplicasOf(o.Deployment), clip(cmp.Or(c.Message, c.Reason))).
+				withFix("Correct what the message names: a quota, a LimitRange, the PriorityClass, Pod Security, or a webhook that denies the pods.")
 		}
 	}
-	return nil
 }

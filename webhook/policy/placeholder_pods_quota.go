@@ -1,13 +1,12 @@
 package policy
 
 import (
-	"fmt"
+	"cmp"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	podresource "k8s.io/component-helpers/resource"
 
 	"warmpool.sh/webhook/cluster"
@@ -22,11 +21,12 @@ type podQuota struct {
 	key   string
 }
 
-func (q *podQuota) check() []Finding {
+func (q *podQuota) check() {
 	if !q.counts(q.Spec, q.pod) {
-		return nil
+		return
 	}
-	findings := q.unset()
+	q.unset()
+	replicas := max(ReplicasOf(q.Deployment), 0)
 	usage := usageOf(q.pod)
 	var shortest *quotaRoom
 	for _, name := range sortedNames(q.quota.Spec.Hard) {
@@ -34,29 +34,26 @@ func (q *podQuota) check() []Finding {
 		switch {
 		case !cluster.LimitsPods(name) || each.Sign() <= 0: // such a quota may even be exceeded
 		case each.Cmp(hard) > 0:
-			f := invalid(q.specPath("containers"), each.String(), fmt.Sprintf("one pod takes %s %s, and ResourceQuota %s allows %s in all: the API server refuses every pod",
-				name, each.String(), q.key, hard.String()))
-			all := times(each, max(replicasOf(q.Deployment), 1))
-			findings = append(findings, f.withKey("ResourceQuota "+q.key+" "+string(name)).
-				withFix(fmt.Sprintf("Raise %s of the ResourceQuota to at least %s, which %d pods take, or make the pods smaller.", name, all.String(), max(replicasOf(q.Deployment), 1))))
+			all := times(each, max(replicas, 1))
+			q.invalid(q.specPath("containers"), each.String(), "one pod takes %s %s, and ResourceQuota %s allows %s in all: the API server refuses every pod",
+				name, each.String(), q.key, hard.String()).withKey("ResourceQuota "+q.key+" "+string(name)).
+				withFix("Raise %s of the ResourceQuota to at least %s, which %d pods take, or make the pods smaller.", name, all.String(), max(replicas, 1))
 		default:
 			if r := q.room(name, each, hard); shortest == nil || r.pods < shortest.pods {
 				shortest = r
 			}
 		}
 	}
-	if shortest != nil && shortest.pods < int64(replicasOf(q.Deployment)) {
-		findings = append(findings, q.short(shortest))
+	if shortest != nil && shortest.pods < int64(replicas) {
+		q.short(shortest, replicas)
 	}
-	return findings
 }
 
 // unset are the resources that a pod must ask for, in each container, because the quota counts them.
-func (q *podQuota) unset() []Finding {
+func (q *podQuota) unset() {
 	if podresource.IsPodLevelResourcesSet(q.pod) {
-		return nil
+		return
 	}
-	var findings []Finding
 	for _, name := range sortedNames(q.quota.Spec.Hard) {
 		list, kind, found := strings.Cut(string(name), ".")
 		if !found {
@@ -65,7 +62,7 @@ func (q *podQuota) unset() []Finding {
 		if kind != string(corev1.ResourceCPU) && kind != string(corev1.ResourceMemory) {
 			continue // of no other resource
 		}
-		for _, c := range (&limitRange{Object: q.Object, pod: q.pod}).containers() {
+		for _, c := range limitedContainers(q.Object, q.pod) {
 			values := c.requests
 			if list == "limits" {
 				values = c.limits
@@ -73,13 +70,12 @@ func (q *podQuota) unset() []Finding {
 			if has(values, corev1.ResourceName(kind)) {
 				continue
 			}
-			what := fmt.Sprintf("%s %s", strings.TrimSuffix(list, "s"), kind)
-			f := required(c.path.Child(list).Key(kind), fmt.Sprintf("ResourceQuota %s counts %s, and %s has no %s: the API server refuses every pod", q.key, name, c.who, what))
-			findings = append(findings, f.withKey("ResourceQuota "+q.key+" "+string(name)+" "+c.who).
-				withFix(fmt.Sprintf("Set the %s of %s, or a default in a LimitRange of the namespace.", what, c.who)))
+			what := strings.TrimSuffix(list, "s") + " " + kind
+			q.required(c.path.Child(list).Key(kind), "ResourceQuota %s counts %s, and %s has no %s: the API server refuses every pod", q.key, name, c.who, what).
+				withKey("ResourceQuota "+q.key+" "+string(name)+" "+c.who).
+				withFix("Set the %s of %s, or a default in a LimitRange of the namespace.", what, c.who)
 		}
 	}
-	return findings
 }
 
 // quotaRoom is for how many pods of the placeholder a quota has room, and why.
@@ -95,10 +91,7 @@ type quotaRoom struct {
 func (q *podQuota) room(name corev1.ResourceName, each, hard resource.Quantity) *quotaRoom {
 	r := &quotaRoom{name: name, each: each, hard: hard, by: "used by others"}
 	if used, ok := q.quota.Status.Used[name]; ok {
-		now := q.Deployment
-		if q.before != nil {
-			now = q.before
-		}
+		now := cmp.Or(q.before, q.Deployment)
 		r.others = used.DeepCopy()
 		r.others.Sub(q.takenBy(now, name, now.Status.Replicas))
 		if r.others.Sign() < 0 {
@@ -113,12 +106,12 @@ func (q *podQuota) room(name corev1.ResourceName, each, hard resource.Quantity) 
 	return r
 }
 
-// askedByOthers is what the other Deployments of the namespace ask for, where nothing tells what is used.
+// askedByOthers is what the other Deployments of the namespace ask for, where nothing says what is used.
 func (q *podQuota) askedByOthers(name corev1.ResourceName) resource.Quantity {
 	var sum resource.Quantity
-	for _, d := range q.facts.Deployments.Prefix(q.Namespace + "/") {
+	for _, d := range q.e.facts.Deployments.Prefix(q.Namespace + "/") {
 		if d.Name != q.Name {
-			sum.Add(q.takenBy(d, name, replicasOf(d)))
+			sum.Add(q.takenBy(d, name, ReplicasOf(d)))
 		}
 	}
 	return sum
@@ -127,26 +120,24 @@ func (q *podQuota) askedByOthers(name corev1.ResourceName) resource.Quantity {
 // takenBy is what so many pods of a Deployment of the namespace take.
 func (q *podQuota) takenBy(d *appsv1.Deployment, name corev1.ResourceName, pods int32) resource.Quantity {
 	spec := &d.Spec.Template.Spec
-	pod := sizing.Admitted(spec, q.Namespace, q.facts)
+	pod := sizing.Admitted(spec, q.Namespace, q.e.facts)
 	if !q.counts(spec, pod) {
 		return resource.Quantity{}
 	}
 	return times(usageOf(pod).of(name), pods)
 }
 
-// short is the finding about a quota that has not room for all replicas; others may give way.
-func (q *podQuota) short(r *quotaRoom) Finding {
-	replicas := replicasOf(q.Deployment)
+// short reports a quota that has not room for all replicas; others may give way.
+func (q *podQuota) short(r *quotaRoom, replicas int32) {
 	needed := times(r.each, replicas)
 	needed.Add(r.others)
-	f := invalid(field.NewPath("spec", "replicas"), replicas, fmt.Sprintf("ResourceQuota %s has room for %d of %d pods: of %s it allows %s, %s is %s, and one pod takes %s",
-		q.key, r.pods, replicas, r.name, r.hard.String(), r.others.String(), r.by, r.each.String())).
-		withFix(fmt.Sprintf("Raise %s of the ResourceQuota to at least %s, set fewer replicas, or make the pods smaller.", r.name, needed.String())).
+	f := q.invalid(replicasPath, replicas, "ResourceQuota %s has room for %d of %d pods: of %s it allows %s, %s is %s, and one pod takes %s",
+		q.key, r.pods, replicas, r.name, r.hard.String(), r.others.String(), r.by, r.each.String()).
+		withFix("Raise %s of the ResourceQuota to at least %s, set fewer replicas, or make the pods smaller.", r.name, needed.String()).
 		withKey("room in ResourceQuota " + q.key).atMostWarn()
 	if r.pods > 0 {
-		f = f.milder(SeverityWarning)
+		f.milder(SeverityWarning)
 	}
-	return f
 }
 
 // podUsage is what quotas count of one pod.

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	podresource "k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
 )
 
 // counts tells whether the scopes of the quota take a pod in.
@@ -31,7 +32,7 @@ func (q *podQuota) inScope(s corev1.ScopedResourceSelectorRequirement, spec *cor
 		return !isBestEffort(pod)
 	case corev1.ResourceQuotaScopePriorityClass:
 		name := spec.PriorityClassName
-		if class := defaultPriorityClass(q.Object); name == "" && class != nil {
+		if class := q.e.defaultPriorityClass(); name == "" && class != nil {
 			name = class.Name
 		}
 		switch s.Operator {
@@ -51,16 +52,16 @@ func (q *podQuota) inScope(s corev1.ScopedResourceSelectorRequirement, spec *cor
 
 // isBestEffort tells whether a pod asks for neither cpu nor memory.
 func isBestEffort(pod *corev1.Pod) bool {
-	asks := func(list corev1.ResourceList) bool {
-		cpu, memory := list[corev1.ResourceCPU], list[corev1.ResourceMemory]
-		return !cpu.IsZero() || !memory.IsZero()
+	asks := func(r *corev1.ResourceRequirements) bool {
+		return slices.ContainsFunc([]corev1.ResourceList{r.Requests, r.Limits}, func(list corev1.ResourceList) bool {
+			cpu, memory := list[corev1.ResourceCPU], list[corev1.ResourceMemory]
+			return !cpu.IsZero() || !memory.IsZero()
+		})
 	}
 	if podresource.IsPodLevelResourcesSet(pod) {
-		return !asks(pod.Spec.Resources.Requests) && !asks(pod.Spec.Resources.Limits)
+		return !asks(pod.Spec.Resources)
 	}
-	return !slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool {
-		return asks(c.Resources.Requests) || asks(c.Resources.Limits)
-	})
+	return !slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool { return asks(&c.Resources) })
 }
 
 // asksOtherNamespaces tells whether a term is about pods of other namespaces, or says so of its own.
@@ -68,18 +69,10 @@ func asksOtherNamespaces(affinity *corev1.Affinity) bool {
 	if affinity == nil {
 		return false
 	}
-	var terms []corev1.PodAffinityTerm
-	add := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
-		terms = append(terms, required...)
-		for i := range preferred {
-			terms = append(terms, preferred[i].PodAffinityTerm)
-		}
-	}
-	if a := affinity.PodAffinity; a != nil {
-		add(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
-	}
-	if a := affinity.PodAntiAffinity; a != nil {
-		add(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+	pods, anti := ptr.Deref(affinity.PodAffinity, corev1.PodAffinity{}), ptr.Deref(affinity.PodAntiAffinity, corev1.PodAntiAffinity{})
+	terms := slices.Concat(pods.RequiredDuringSchedulingIgnoredDuringExecution, anti.RequiredDuringSchedulingIgnoredDuringExecution)
+	for _, preferred := range slices.Concat(pods.PreferredDuringSchedulingIgnoredDuringExecution, anti.PreferredDuringSchedulingIgnoredDuringExecution) {
+		terms = append(terms, preferred.PodAffinityTerm)
 	}
 	return slices.ContainsFunc(terms, func(term corev1.PodAffinityTerm) bool {
 		return len(term.Namespaces) > 0 || term.NamespaceSelector != nil

@@ -2,11 +2,9 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	psaapi "k8s.io/pod-security-admission/api"
 	psapolicy "k8s.io/pod-security-admission/policy"
 
@@ -49,16 +47,14 @@ func podSecurityChecks(level psaapi.Level) []podSecurityCheck {
 	return checks
 }
 
-func checkPrivileges(o *Object) []Finding {
-	var findings []Finding
+func checkPrivileges(o *Object) {
 	var failed []psapolicy.CheckID
 	for _, c := range baselineChecks {
 		if result := c.check(o.Meta, o.Spec); !result.Allowed {
 			failed = append(failed, c.id)
-			detail := detailOf(result)
-			findings = append(findings, Finding{Error: field.Forbidden(o.specPath(), fmt.Sprintf(
-				"%s: Pod Security's level baseline forbids it, for it can give the node to whoever may change the placeholder or its image", clip(detail)))}.
-				withKey(detail))
+			all := psapolicy.AggregateCheckResults([]psapolicy.CheckResult{result})
+			o.forbidden(o.specPath(), "%s: Pod Security's level baseline forbids it, for it can give the node to whoever may change the placeholder or its image", clip(all.ForbiddenDetail())).
+				withKey(all.ForbiddenDetail())
 		}
 	}
 	spec := asRestricted(o.Spec)
@@ -69,10 +65,9 @@ func checkPrivileges(o *Object) []Finding {
 		}
 	}
 	if all := psapolicy.AggregateCheckResults(results); !all.Allowed {
-		findings = append(findings, Finding{Error: field.Forbidden(o.specPath(), "Pod Security's level restricted forbids it: "+clip(all.ForbiddenDetail()))}.
-			withKey("restricted").milder(SeverityWarning).atMostWarn())
+		o.forbidden(o.specPath(), "Pod Security's level restricted forbids it: %s", clip(all.ForbiddenDetail())).
+			withKey("restricted").milder(SeverityWarning).atMostWarn()
 	}
-	return findings
 }
 
 // asRestricted is the spec with what the level restricted wants to be said, wherever nothing is.
@@ -100,9 +95,4 @@ func asRestricted(spec *corev1.PodSpec) *corev1.PodSpec {
 		}
 	}
 	return spec
-}
-
-func detailOf(result psapolicy.CheckResult) string {
-	all := psapolicy.AggregateCheckResults([]psapolicy.CheckResult{result})
-	return all.ForbiddenDetail()
 }

@@ -23,8 +23,7 @@ var placeholderPullCommand = &Rule{
 	check:    checkPullCommand,
 }
 
-func checkPullCommand(o *Object) []Finding {
-	var findings []Finding
+func checkPullCommand(o *Object) {
 	named := o.prePullContainers()
 	for i := range o.Spec.InitContainers {
 		c := &o.Spec.InitContainers[i]
@@ -34,12 +33,10 @@ func checkPullCommand(o *Object) []Finding {
 		}
 		path := o.specPath("initContainers").Index(i).Child("command")
 		if what := prepull.Endless(c); what != "" && !isSidecar(c) {
-			findings = append(findings, invalid(path, clip(strings.Join(slices.Concat(c.Command, c.Args), " ")),
-				"container "+c.Name+" does not end ("+what+"): the pod never becomes Ready").withKey(c.Name))
+			o.invalid(path, clip(strings.Join(slices.Concat(c.Command, c.Args), " ")), "container %s does not end (%s): the pod never becomes Ready", c.Name, what).
+				withKey(c.Name)
 		} else if len(c.Command) == 0 && isNamed {
-			findings = append(findings, required(path,
-				"container "+c.Name+" would start the image's own entry point, which does not end").withKey(c.Name))
+			o.required(path, "container %s would start the image's own entry point, which does not end", c.Name).withKey(c.Name)
 		}
 	}
-	return findings
 }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,10 +22,10 @@ var placeholderPullRequest = &Rule{
 	check:    checkPullRequest,
 }
 
-func checkPullRequest(o *Object) []Finding {
+func checkPullRequest(o *Object) {
 	pulls := o.prePullContainers()
 	if len(pulls) == 0 {
-		return nil
+		return
 	}
 	without := *o.Spec
 	without.InitContainers = nil
@@ -35,21 +34,14 @@ func checkPullRequest(o *Object) []Finding {
 			without.InitContainers = append(without.InitContainers, o.Spec.InitContainers[i])
 		}
 	}
-	full, main := o.request(), sizing.Request(&without, o.Namespace, o.facts)
-	var names []corev1.ResourceName
-	for name, quantity := range full {
-		if quantity.Cmp(main[name]) > 0 {
-			names = append(names, name)
+	full, main := o.Request(), sizing.Request(&without, o.Namespace, o.e.facts)
+	for _, name := range sortedNames(full) {
+		have, want := full[name], main[name]
+		if have.Cmp(want) > 0 {
+			o.invalid(o.specPath("initContainers").Index(largestOf(o, pulls, name)), have.String(),
+				"pre-pull containers raise the pod's %s from %s to %s", name, want.String(), have.String()).withKey(string(name))
 		}
 	}
-	slices.Sort(names)
-	var findings []Finding
-	for _, name := range names {
-		have, want := full[name], main[name]
-		findings = append(findings, invalid(o.specPath("initContainers").Index(largestOf(o, pulls, name)), have.String(),
-			fmt.Sprintf("pre-pull containers raise the pod's %s from %s to %s", name, want.String(), have.String())).withKey(string(name)))
-	}
-	return findings
 }
 
 // largestOf is the first of the init containers that asks for most of the resource.

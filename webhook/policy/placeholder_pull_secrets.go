@@ -1,14 +1,11 @@
 package policy
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
-	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
 
-	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/prepull"
 )
 
@@ -17,50 +14,38 @@ import (
 // Why: secrets stay in their namespace: without one the pool is warm and its image cold, and newer kubelets ask for
 // credentials even where the image is already there.
 var placeholderPullSecrets = &Rule{
-	ID:        "placeholder-pull-secrets",
-	Summary:   "It has a pull secret too, where the pool's Workspaces pull the same registry's images with one.",
-	Fix:       "Create such a Secret in the placeholder's namespace and name it in imagePullSecrets of the pod template; warmpool copies no Secret.",
-	Subject:   PlaceholderDeployment,
-	Action:    config.Audit,
-	Severity:  SeverityWarning,
-	AuditOnly: true,
-	around:    checkPullSecrets,
+	ID:       "placeholder-pull-secrets",
+	Summary:  "It has a pull secret too, where the pool's Workspaces pull the same registry's images with one.",
+	Fix:      "Create such a Secret in the placeholder's namespace and name it in imagePullSecrets of the pod template; warmpool copies no Secret.",
+	Subject:  PlaceholderDeployment,
+	Severity: SeverityWarning,
+	audit:    auditPullSecrets,
 }
 
-func checkPullSecrets(a *Audit) []Finding {
-	findings := unread("Pods", a.facts.Pods)
+func auditPullSecrets(a *Audit) {
+	a.unread("Pods", a.facts.Pods)
 	secrets := a.pullSecrets()
-	for _, o := range a.placeholders {
+	for _, o := range a.Placeholders {
 		if hasPullSecrets(a, o) {
 			continue
 		}
-		var told []string
+		reported := map[string]bool{}
 		for _, image := range prepull.Present(o.Spec) {
 			registry := registryOf(image)
-			used := secrets[poolRegistry{o.PoolName(), registry}]
-			if registry == "" || len(used) == 0 || slices.Contains(told, registry) {
-				continue
+			used := secrets[poolRegistry{o.pool, registry}]
+			if registry != "" && len(used) > 0 && !reported[registry] {
+				reported[registry] = true
+				o.required(o.specPath("imagePullSecrets"), "Workspaces of pool %s pull from %s with secret %s; without one %s may not be pulled",
+					o.pool, registry, clipped(slices.Sorted(maps.Keys(used))), image)
 			}
-			told = append(told, registry)
-			f := required(o.specPath("imagePullSecrets"), fmt.Sprintf("Workspaces of pool %s pull from %s with secret %s; without one %s may not be pulled",
-				o.PoolName(), registry, clip(strings.Join(slices.Sorted(maps.Keys(used)), ", ")), image))
-			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
 		}
 	}
-	return findings
 }
 
 // hasPullSecrets tells whether a placeholder's pods have pull secrets, by their template or by their ServiceAccount.
 func hasPullSecrets(a *Audit, o *Object) bool {
-	if len(o.Spec.ImagePullSecrets) > 0 {
-		return true
-	}
-	for _, pod := range a.pods(o) {
-		if len(pod.Spec.ImagePullSecrets) > 0 {
-			return true
-		}
-	}
-	return false
+	return len(o.Spec.ImagePullSecrets) > 0 ||
+		slices.ContainsFunc(a.Pods(o), func(pod *corev1.Pod) bool { return len(pod.Spec.ImagePullSecrets) > 0 })
 }
 
 type poolRegistry struct{ pool, registry string }
@@ -68,12 +53,12 @@ type poolRegistry struct{ pool, registry string }
 // pullSecrets are the secrets, as namespace/name, that Workspaces have for their image, by its registry.
 func (a *Audit) pullSecrets() map[poolRegistry]map[string]bool {
 	secrets := map[poolRegistry]map[string]bool{}
-	for _, o := range a.workspaces {
+	for _, o := range a.Workspaces {
 		i := workspaceContainer(o.Spec)
 		if i < 0 || o.Pool == nil || len(o.Spec.ImagePullSecrets) == 0 {
 			continue
 		}
-		key := poolRegistry{o.PoolName(), registryOf(o.Spec.Containers[i].Image)}
+		key := poolRegistry{o.pool, registryOf(o.Spec.Containers[i].Image)}
 		if secrets[key] == nil {
 			secrets[key] = map[string]bool{}
 		}
@@ -82,13 +67,4 @@ func (a *Audit) pullSecrets() map[poolRegistry]map[string]bool {
 		}
 	}
 	return secrets
-}
-
-// registryOf is the registry of an image; empty for what is no image reference.
-func registryOf(image string) string {
-	named, err := reference.ParseNormalizedNamed(image)
-	if err != nil {
-		return ""
-	}
-	return reference.Domain(named)
 }

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -22,32 +20,29 @@ var placeholderQOS = &Rule{
 	check:    checkQOS,
 }
 
-func checkQOS(o *Object) []Finding {
+func checkQOS(o *Object) {
 	// Pod-level resources, where set, are what the kubelet goes by; an empty struct sets none.
 	if r := o.Spec.Resources; r != nil && len(r.Requests)+len(r.Limits) > 0 {
-		return unequalLimits(o.specPath("resources"), "the pod", *o.Spec.Resources)
+		unequalLimits(o, o.specPath("resources"), "the pod", r)
+		return
 	}
-	var findings []Finding
 	for i := range o.Spec.Containers {
 		c := &o.Spec.Containers[i]
-		findings = append(findings, unequalLimits(o.specPath("containers").Index(i).Child("resources"), "container "+c.Name, c.Resources)...)
+		unequalLimits(o, o.specPath("containers").Index(i).Child("resources"), "container "+c.Name, &c.Resources)
 	}
-	return findings
 }
 
-func unequalLimits(path *field.Path, who string, r corev1.ResourceRequirements) []Finding {
-	var findings []Finding
+func unequalLimits(o *Object, path *field.Path, who string, r *corev1.ResourceRequirements) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		limit, limited := r.Limits[name]
 		request, requested := r.Requests[name]
 		path, key := path.Child("limits").Key(string(name)), who+" "+string(name)
 		switch {
 		case !limited:
-			findings = append(findings, required(path, fmt.Sprintf("%s has no %s limit", who, name)).withKey(key))
+			o.required(path, "%s has no %s limit", who, name).withKey(key)
 		// A limit without a request counts as both.
 		case requested && request.Cmp(limit) != 0:
-			findings = append(findings, invalid(path, limit.String(), fmt.Sprintf("%s requests %s %s and may use %s", who, request.String(), name, limit.String())).withKey(key))
+			o.invalid(path, limit.String(), "%s requests %s %s and may use %s", who, request.String(), name, limit.String()).withKey(key)
 		}
 	}
-	return findings
 }

@@ -1,11 +1,10 @@
 package policy
 
 import (
-	"fmt"
-
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
@@ -32,12 +31,7 @@ var apiDefault = intstr.FromString("25%")
 func rollout(d *appsv1.Deployment) (surge, unavailable intstr.IntOrString, recreate bool) {
 	surge, unavailable = apiDefault, apiDefault
 	if r := d.Spec.Strategy.RollingUpdate; r != nil {
-		if r.MaxSurge != nil {
-			surge = *r.MaxSurge
-		}
-		if r.MaxUnavailable != nil {
-			unavailable = *r.MaxUnavailable
-		}
+		surge, unavailable = ptr.Deref(r.MaxSurge, apiDefault), ptr.Deref(r.MaxUnavailable, apiDefault)
 	}
 	return surge, unavailable, d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
 }
@@ -65,30 +59,24 @@ func fillRollout(o *Object, patch *placement.Patch) {
 	strategy.Type, strategy.RollingUpdate = appsv1.RollingUpdateDeploymentStrategyType, filled
 }
 
-func checkRollout(o *Object) []Finding {
+func checkRollout(o *Object) {
 	surge, unavailable, recreate := rollout(o.Deployment)
 	if recreate {
-		return nil
+		return
 	}
-	replicas := 1
-	if o.Deployment.Spec.Replicas != nil {
-		replicas = int(*o.Deployment.Spec.Replicas)
-	}
-	strategy := field.NewPath("spec", "strategy", "rollingUpdate")
+	strategy, replicas := field.NewPath("spec", "strategy", "rollingUpdate"), int(ReplicasOf(o.Deployment))
 	path := strategy.Child("maxSurge")
 	extra, err := intstr.GetScaledValueFromIntOrPercent(&surge, replicas, true)
 	switch {
 	case err != nil:
-		return []Finding{invalid(path, surge.String(), "maxSurge is neither a number nor a percentage")}
+		o.invalid(path, surge.String(), "maxSurge is neither a number nor a percentage")
 	case isZero(surge) && isZero(unavailable):
-		return []Finding{invalid(strategy.Child("maxUnavailable"), unavailable.String(),
-			"maxSurge and maxUnavailable are both 0: nothing could roll, and the API server refuses it")}
-	case extra <= 0:
-		return nil
+		o.invalid(strategy.Child("maxUnavailable"), unavailable.String(),
+			"maxSurge and maxUnavailable are both 0: nothing could roll, and the API server refuses it")
+	case extra > 0:
+		o.invalid(path, surge.String(), "a rollout needs more nodes, for its surge pods (%d for %d replicas), or hangs where there are none", extra, replicas).
+			withAmount(int64(extra))
 	}
-	f := invalid(path, surge.String(), fmt.Sprintf("a rollout needs more nodes, for its surge pods (%d for %d replicas), or hangs where there are none", extra, replicas))
-	f.amount = int64(extra)
-	return []Finding{f}
 }
 
 // isZero tells whether nothing is meant, whatever the number of replicas; a percentage that rounds down to 0 counts as 1.

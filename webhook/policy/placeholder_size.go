@@ -24,65 +24,60 @@ var placeholderSize = &Rule{
 	check:    checkPlaceholderSize,
 }
 
-func checkPlaceholderSize(o *Object) []Finding {
+func checkPlaceholderSize(o *Object) {
 	if o.Pool == nil || o.fit().Conflict {
-		return nil
+		return
 	}
 	path := o.specPath("containers")
 	r := o.room()
 	switch {
 	case r.unknown != "":
-		return []Finding{notVerified(path, "sizing: "+r.unknown)}
+		o.notVerified(path, "sizing: %s", r.unknown)
 	case len(r.fails) == 0:
-		return unverifiedFit(o, r)
+		unverifiedFit(o, r)
 	case len(r.fits) > 0:
-		return []Finding{partlyFits(o, r)}
-	case len(r.unseen) > 0:
-		findings := shortfallFindings(o, r)
-		for i := range findings {
-			findings[i] = findings[i].atMostWarn().milder(SeverityWarning)
-		}
-		return append(findings, notVerified(path, unseenText(r)))
+		partlyFits(o, r)
 	default:
-		return shortfallFindings(o, r)
+		o.shortfalls(r)
+		if len(r.unseen) > 0 {
+			o.notVerified(path, "%s", r.unseenText())
+		}
 	}
 }
 
-func unseenText(r *roomFor) string {
-	return fmt.Sprintf("sizing: no node has been seen of %s", strings.Join(r.unseen, ", "))
-}
-
 // partlyFits lists the types with and without room.
-func partlyFits(o *Object, r *roomFor) Finding {
+func partlyFits(o *Object, r *roomFor) {
 	var short []string
 	for _, shape := range r.fails {
 		for _, s := range shape.Shortfalls(r.request) {
 			short = append(short, fmt.Sprintf("%s (%s %s requested, %s available)", r.name(shape), s.Resource, s.Requested.String(), s.Available.String()))
 		}
 	}
-	return invalid(o.specPath("containers"), sizing.Quantities(r.request),
-		fmt.Sprintf("fits %s but not %s", r.names(r.fits), strings.Join(short, ", "))).
-		withKey("fits some").withFix("Request at most what the smallest type has, or name the types that fit in the node affinity.").milder(SeverityWarning).atMostWarn()
+	o.invalid(o.specPath("containers"), sizing.Quantities(r.request), "fits %s but not %s", r.names(r.fits), strings.Join(short, ", ")).
+		withKey("fits some").withFix("Request at most what the smallest type has, or name the types that fit in the node affinity.").
+		milder(SeverityWarning).atMostWarn()
 }
 
 // unverifiedFit says what is missing to be sure of a request that fits as far as is known.
-func unverifiedFit(o *Object, r *roomFor) []Finding {
-	path := o.specPath("containers")
-	switch class := o.Spec.RuntimeClassName; {
-	case !o.facts.DaemonSets.Known():
-		return []Finding{notVerified(path, "sizing: what DaemonSets take is not known: "+o.facts.DaemonSets.Reason())}
-	case class != nil && o.Spec.Overhead == nil && o.facts.RuntimeClasses.Get(*class) == nil:
-		return []Finding{notVerified(o.specPath("runtimeClassName"), fmt.Sprintf("sizing: RuntimeClass %s is not known, nor its overhead", *class))}
-	}
-	if len(r.problems) > 0 {
-		return []Finding{notVerified(path, fmt.Sprintf("sizing: %s (%d such)", r.problems[0], len(r.problems)))}
+func unverifiedFit(o *Object, r *roomFor) {
+	path, class := o.specPath("containers"), o.Spec.RuntimeClassName
+	switch {
+	case !o.e.facts.DaemonSets.Known():
+		o.notVerified(path, "sizing: what DaemonSets take is not known: %s", o.e.facts.DaemonSets.Reason())
+		return
+	case class != nil && o.Spec.Overhead == nil && o.e.facts.RuntimeClasses.Get(*class) == nil:
+		o.notVerified(o.specPath("runtimeClassName"), "sizing: RuntimeClass %s is not known, nor its overhead", *class)
+		return
+	case len(r.problems) > 0:
+		o.notVerified(path, "sizing: %s (%d such)", r.problems[0], len(r.problems))
+		return
 	}
 	for _, shape := range r.fits {
 		// Every node takes pods, and enough of them where nothing says how many.
 		unknown := slices.DeleteFunc(shape.Unknown(r.request), func(name corev1.ResourceName) bool { return name == corev1.ResourcePods })
 		if len(unknown) > 0 {
-			return []Finding{notVerified(path, fmt.Sprintf("sizing: no %s of %s says how much %s it has", shape.Source, r.name(shape), unknown[0]))}
+			o.notVerified(path, "sizing: no %s of %s says how much %s it has", shape.Source, r.name(shape), unknown[0])
+			return
 		}
 	}
-	return nil
 }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/sizing"
@@ -23,30 +22,28 @@ var placeholderSizingMode = &Rule{
 	check:    checkSizingMode,
 }
 
-func checkSizingMode(o *Object) []Finding {
+func checkSizingMode(o *Object) {
 	if o.Pool == nil || len(o.Pool.Config.Templates) == 0 || o.fit().Conflict {
-		return nil
+		return
 	}
-	path := o.specPath("containers")
-	if !o.facts.Templates.Known() {
-		return []Finding{notVerified(path, "sizing mode: WorkspaceTemplates: "+o.facts.Templates.Reason())}
+	path, templates := o.specPath("containers"), o.e.facts.Templates
+	if !templates.Known() {
+		o.notVerified(path, "sizing mode: WorkspaceTemplates: %s", templates.Reason())
+		return
 	}
 	r := o.room()
-	var findings []Finding
 	for _, ref := range o.Pool.Config.Templates {
 		key := ref.String()
-		template := o.facts.Templates.Get(key)
+		template := templates.Get(key)
 		if template == nil {
-			why := cmp.Or(o.facts.Templates.Malformed(key), o.facts.Templates.Missing())
-			findings = append(findings, notVerified(path, fmt.Sprintf("sizing mode: WorkspaceTemplate %s %s", key, why)))
+			o.notVerified(path, "sizing mode: WorkspaceTemplate %s %s", key, cmp.Or(templates.Malformed(key), templates.Missing()))
 			continue
 		}
 		for _, shape := range r.fits {
 			if message := sizing.ModeFault(o.Pool.Config.Sizing.Mode, sizing.TemplateOf(template), shape, r.request); message != "" {
-				findings = append(findings, invalid(path, sizing.Quantities(r.request), message).withKey(key))
+				o.invalid(path, sizing.Quantities(r.request), "%s", message).withKey(key)
 				break
 			}
 		}
 	}
-	return findings
 }

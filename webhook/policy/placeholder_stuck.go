@@ -2,12 +2,13 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/prepull"
 )
 
@@ -17,15 +18,15 @@ import (
 // a NodePool whose nodes Workspaces have, is as it should be and reported as such; so is one that has waited for less than
 // a new node takes.
 var placeholderStuck = &Rule{
-	ID:        "placeholder-stuck",
-	Summary:   "No pod of it is stuck: without a node (taint, affinity, size), without its image, or at a pre-pull command that fails. Waiting at a NodePool's limit is normal where Workspaces have its nodes.",
-	Fix:       "Look at the pod: kubectl describe says what it waits for.",
-	Subject:   PlaceholderDeployment,
-	Action:    config.Audit,
-	Severity:  SeverityError,
-	AuditOnly: true,
-	around:    checkStuck,
+	ID:       "placeholder-stuck",
+	Summary:  "No pod of it is stuck: without a node (taint, affinity, size), without its image, or at a pre-pull command that fails. Waiting at a NodePool's limit is normal where Workspaces have its nodes.",
+	Fix:      "Look at the pod: kubectl describe says what it waits for.",
+	Subject:  PlaceholderDeployment,
+	Severity: SeverityError,
+	audit:    auditStuck,
 }
+
+var unavailablePath = field.NewPath("status", "unavailableReplicas")
 
 // stuck is why a pod is not warm.
 type stuck struct {
@@ -34,38 +35,31 @@ type stuck struct {
 	severity          Severity
 }
 
-func checkStuck(a *Audit) []Finding {
-	findings := unread("Pods", a.facts.Pods)
-	for _, o := range a.placeholders {
-		if reason := a.facts.Pods.ReasonIn(o.Namespace); reason != "" && len(findings) == 0 {
-			f := notVerified(field.NewPath("status", "readyReplicas"), "Pods: "+reason)
-			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
+func auditStuck(a *Audit) {
+	known := !a.unread("Pods", a.facts.Pods)
+	for _, o := range a.Placeholders {
+		if reason := a.facts.Pods.ReasonIn(o.Namespace); known && reason != "" {
+			o.notVerified(field.NewPath("status", "readyReplicas"), "Pods: %s", reason)
 			continue
 		}
-		found := stuckPods(a, o)
-		if f, ok := a.refusedPods(o); ok {
-			found = append(found, f)
-		}
-		for _, f := range found {
-			findings = append(findings, f.about("Deployment", o.Namespace, o.Name, o.PoolName()))
-		}
+		auditStuckPods(a, o)
+		auditRefusedPods(a, o)
 	}
-	return findings
 }
 
-// stuckPods are the reasons why pods of a placeholder are stuck, that of the oldest first.
-func stuckPods(a *Audit, o *Object) []Finding {
+// auditStuckPods reports why pods of a placeholder are stuck, the reason of the oldest first.
+func auditStuckPods(a *Audit, o *Object) {
 	type group struct {
-		stuck
+		*stuck
 		oldest *corev1.Pod
 		count  int
 	}
 	var groups []*group
 	byReason := map[string]*group{}
-	pods := a.pods(o)
+	pods := a.Pods(o)
 	for _, pod := range pods {
-		s, ok := whyStuck(a, o, pod)
-		if !ok {
+		s := whyStuck(a, o, pod)
+		if s == nil {
 			continue
 		}
 		g := byReason[s.what]
@@ -75,71 +69,64 @@ func stuckPods(a *Audit, o *Object) []Finding {
 		}
 		g.count++
 	}
-	var findings []Finding
 	for _, g := range groups {
-		since := ""
-		if created := g.oldest.CreationTimestamp; !created.IsZero() {
-			since = " since " + created.UTC().Format(time.RFC3339)
-		}
-		f := invalid(field.NewPath("status", "unavailableReplicas"), g.count, fmt.Sprintf("%d of %d pods %s; the oldest is %s%s%s",
-			g.count, len(pods), g.what, g.oldest.Name, since, clip(g.detail)))
+		f := o.invalid(unavailablePath, g.count, "%d of %d pods %s; the oldest is %s%s%s",
+			g.count, len(pods), g.what, g.oldest.Name, since(g.oldest.CreationTimestamp), clip(g.detail))
 		f.Severity, f.Fix = g.severity, g.fix
-		findings = append(findings, f)
 	}
-	return findings
 }
 
-// whyStuck looks for the first thing that a pod needs and does not get: a node, then its containers in their order.
-func whyStuck(a *Audit, o *Object, pod *corev1.Pod) (s stuck, found bool) {
+// whyStuck looks for the first thing that a pod needs and does not get: a node, then its containers in their order; nil: it
+// has all.
+func whyStuck(a *Audit, o *Object, pod *corev1.Pod) *stuck {
 	if pod.Spec.NodeName == "" {
 		for i := range pod.Status.Conditions {
 			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-				return a.whyUnscheduled(o, pod, c), true
+				return whyUnscheduled(a, o, pod, c)
 			}
 		}
-		return stuck{}, false
+		return nil
 	}
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			if s, found := whyNotStarted(&statuses[i]); found {
-				return s, true
-			}
+	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	for i := range statuses {
+		if s := whyNotStarted(&statuses[i]); s != nil {
+			return s
 		}
 	}
-	return stuck{}, false
+	return nil
 }
 
-func whyNotStarted(status *corev1.ContainerStatus) (s stuck, found bool) {
+func whyNotStarted(status *corev1.ContainerStatus) *stuck {
 	waiting := status.State.Waiting
 	ended := status.State.Terminated
 	if waiting != nil {
 		ended = status.LastTerminationState.Terminated
 	}
 	switch {
-	case waiting != nil && isPullFailure(waiting.Reason):
+	case waiting != nil && prepull.IsPullFailure(waiting.Reason):
 		consequence := ""
 		if prepull.Owns(status.Name) {
 			consequence = ": pool warm, image cold"
 		}
-		return stuck{
+		return &stuck{
 			what:   fmt.Sprintf("cannot pull %s (%s)%s", status.Image, status.Name, consequence),
 			detail: said(waiting.Reason, waiting.Message),
 			fix:    "Check that the image exists and that the placeholder's namespace has a pull secret for its registry.",
-		}, true
+		}
 	case waiting != nil && waiting.Reason == "RunContainerError":
-		return commandFailed(status, waiting.Reason, waiting.Message), true
+		return commandFailed(status, waiting.Reason, waiting.Message)
 	case ended != nil && ended.ExitCode != 0:
-		return commandFailed(status, fmt.Sprintf("%s, exit code %d", ended.Reason, ended.ExitCode), ended.Message), true
+		return commandFailed(status, fmt.Sprintf("%s, exit code %d", ended.Reason, ended.ExitCode), ended.Message)
 	case waiting != nil && (waiting.Reason == "CreateContainerConfigError" || waiting.Reason == "CreateContainerError"):
-		return stuck{what: fmt.Sprintf("cannot create container %s", status.Name), detail: said(waiting.Reason, waiting.Message)}, true
+		return &stuck{what: "cannot create container " + status.Name, detail: said(waiting.Reason, waiting.Message)}
 	default:
-		return stuck{}, false
+		return nil
 	}
 }
 
 // commandFailed is a pod whose image is on its node: what cannot be started was pulled.
-func commandFailed(status *corev1.ContainerStatus, reason, message string) stuck {
-	return stuck{
+func commandFailed(status *corev1.ContainerStatus, reason, message string) *stuck {
+	return &stuck{
 		what:     fmt.Sprintf("hold a node with the image %s present, but the command of %s failed", status.Image, status.Name),
 		detail:   said(reason, message),
 		fix:      fmt.Sprintf("Give %s a command that the image has and that ends with 0; it need not be a shell. The image stays on the node meanwhile: delete nothing.", status.Name),
@@ -154,10 +141,40 @@ func said(reason, message string) string {
 	return ": " + reason + ": " + message
 }
 
-func isPullFailure(reason string) bool {
-	switch reason {
-	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
-		return true
+// auditRefusedPods reports a placeholder without any pod, for which the API server refuses each one that its ReplicaSet makes.
+// Where the Deployment itself says so, placeholder-pods has it.
+func auditRefusedPods(a *Audit, o *Object) {
+	if len(a.Pods(o)) > 0 || isPaused(o.Deployment) || podFailure(o.Deployment) != nil {
+		return
 	}
-	return false
+	last := a.lastEvent(o.Namespace, func(event *eventsv1.Event) bool {
+		return event.Reason == "FailedCreate" && event.Regarding.Kind == "ReplicaSet" && deploymentOfReplicaSet(event.Regarding.Name) == o.Name
+	})
+	if last != nil {
+		o.invalid(unavailablePath, ReplicasOf(o.Deployment), "it has no pod at all: %s", clip(last.Note)).
+			withFix("Correct what the API server refuses; see placeholder-pods, placeholder-namespace and placeholder-priority.")
+	}
+}
+
+// lastEvent is the newest event of a namespace that is meant; nil: none.
+func (a *Audit) lastEvent(namespace string, meant func(*eventsv1.Event) bool) *eventsv1.Event {
+	var last *eventsv1.Event
+	for _, event := range a.facts.Events.Prefix(namespace + "/") {
+		if meant(event) && (last == nil || !eventTime(event).Before(eventTime(last))) {
+			last = event
+		}
+	}
+	return last
+}
+
+// eventTime is when an event was last seen.
+func eventTime(event *eventsv1.Event) time.Time {
+	latest := event.EventTime.Time
+	if event.Series != nil && event.Series.LastObservedTime.After(latest) {
+		latest = event.Series.LastObservedTime.Time
+	}
+	if event.DeprecatedLastTimestamp.After(latest) {
+		latest = event.DeprecatedLastTimestamp.Time
+	}
+	return latest
 }

@@ -1,7 +1,8 @@
 package policy
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,38 +25,32 @@ var placeholderTolerationsExcess = &Rule{
 	check:    checkTolerationsExcess,
 }
 
-func checkTolerationsExcess(o *Object) []Finding {
+func checkTolerationsExcess(o *Object) {
 	if o.Pool == nil {
-		return nil
+		return
 	}
-	var findings []Finding
+	unseen := len(o.Pool.NodePools) == 0 && !o.e.sizes.Pool(o.pool).Seen()
 	unknown := false
 	for i := range o.Spec.Tolerations {
 		t := &o.Spec.Tolerations[i]
-		path, text := o.specPath("tolerations").Index(i), tolerationText(t)
+		path, covers := o.specPath("tolerations").Index(i), tolerationText(t)
 		switch {
 		case t.Key == "":
-			findings = append(findings, invalid(path, text, fmt.Sprintf("toleration %s covers every taint, those of sick and foreign nodes too", text)).withKey(text))
-		case isDefaultToleration(t), hasTaintFor(o.Pool, t):
-		case len(o.Pool.Unknown) > 0 || o.unseen():
+			o.invalid(path, covers, "toleration %s covers every taint, those of sick and foreign nodes too", covers).withKey(covers)
+		case isDefaultToleration(t):
+		case slices.ContainsFunc(o.Pool.NodeTaints, func(taint corev1.Taint) bool { return placement.Tolerates(t, &taint) }):
+		case len(o.Pool.Unknown) > 0 || unseen:
 			unknown = true
 		default:
-			findings = append(findings, invalid(path, text, fmt.Sprintf("toleration %s is for a taint that no node of pool %s has", text, o.Pool.Config.Name)).withKey(text))
+			o.invalid(path, covers, "toleration %s is for a taint that no node of pool %s has", covers, o.pool).withKey(covers)
 		}
 	}
 	switch {
 	case unknown && len(o.Pool.Unknown) > 0:
-		findings = append(findings, notVerified(o.specPath("tolerations"), strings.Join(o.Pool.Unknown, "; ")))
+		o.notVerified(o.specPath("tolerations"), "%s", strings.Join(o.Pool.Unknown, "; "))
 	case unknown:
-		findings = append(findings, notVerified(o.specPath("tolerations"),
-			fmt.Sprintf("no node of pool %s is known, nor a NodePool that starts them, and so their taints are not", o.Pool.Config.Name)))
+		o.notVerified(o.specPath("tolerations"), "no node of pool %s is known, nor a NodePool that starts them, and so their taints are not", o.pool)
 	}
-	return findings
-}
-
-// unseen tells that nothing says which taints the pool's nodes have: no NodePool, and no node.
-func (o *Object) unseen() bool {
-	return len(o.Pool.NodePools) == 0 && !o.sizes.Pool(o.Pool.Config.Name).Seen()
 }
 
 // isDefaultToleration tells whether it is one of those that the API server gives to every pod: for a time only.
@@ -63,21 +58,9 @@ func isDefaultToleration(t *corev1.Toleration) bool {
 	return (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable) && t.TolerationSeconds != nil
 }
 
-func hasTaintFor(pool *placement.Pool, t *corev1.Toleration) bool {
-	for i := range pool.NodeTaints {
-		if placement.Tolerates(t, &pool.NodeTaints[i]) {
-			return true
-		}
-	}
-	return false
-}
-
 // tolerationText writes a toleration as the taints that it covers: KEY=VALUE:EFFECT, with * for "any".
 func tolerationText(t *corev1.Toleration) string {
-	text := t.Key
-	if text == "" {
-		text = "*"
-	}
+	text := cmp.Or(t.Key, "*")
 	if t.Operator != corev1.TolerationOpExists {
 		text += "=" + t.Value
 	}

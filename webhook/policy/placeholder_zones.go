@@ -1,14 +1,14 @@
 package policy
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/placement"
 )
 
@@ -16,24 +16,24 @@ import (
 // Requires: a placeholder in a zone of each such volume.
 // Why: a warm node in another zone is of no use to a Workspace whose volume cannot follow it.
 var placeholderZones = &Rule{
-	ID:        "placeholder-zones",
-	Summary:   "Placeholders are in all zones in which Workspaces of the pool have volumes; a warm node elsewhere is of no use to them.",
-	Fix:       "Spread the placeholders by topologySpreadConstraints on " + corev1.LabelTopologyZone + ", with as many replicas as zones, or have one placeholder Deployment in each zone.",
-	Subject:   PlaceholderDeployment,
-	Action:    config.Audit,
-	Severity:  SeverityInfo,
-	AuditOnly: true,
-	around:    checkZones,
+	ID:       "placeholder-zones",
+	Summary:  "Placeholders are in all zones in which Workspaces of the pool have volumes; a warm node elsewhere is of no use to them.",
+	Fix:      "Spread the placeholders by topologySpreadConstraints on " + corev1.LabelTopologyZone + ", with as many replicas as zones, or have one placeholder Deployment in each zone.",
+	Subject:  PlaceholderDeployment,
+	Severity: SeverityInfo,
+	audit:    auditZones,
 }
 
 // zoneKeys are the labels by which volumes name zones, of old and of drivers too.
 var zoneKeys = []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone, "topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.disk.csi.azure.com/zone"}
 
-func checkZones(a *Audit) []Finding {
-	findings := slices.Concat(unread("Pods", a.facts.Pods), unread("PersistentVolumeClaims", a.facts.Claims), unread("PersistentVolumes", a.facts.Volumes))
+func auditZones(a *Audit) {
+	a.unread("Pods", a.facts.Pods)
+	a.unread("PersistentVolumeClaims", a.facts.Claims)
+	a.unread("PersistentVolumes", a.facts.Volumes)
 	used := a.zonesInUse()
 	for _, pool := range a.pools.All() {
-		placeholders := slices.DeleteFunc(a.of(pool.Config.Name), func(o *Object) bool { return replicasOf(o.Deployment) == 0 })
+		placeholders := slices.DeleteFunc(a.Of(pool.Config.Name), func(o *Object) bool { return isPaused(o.Deployment) })
 		volumes := used[pool.Config.Name]
 		if len(placeholders) == 0 || len(volumes) == 0 {
 			continue
@@ -44,22 +44,19 @@ func checkZones(a *Audit) []Finding {
 		}
 		first := placeholders[0]
 		for _, zones := range slices.Sorted(maps.Keys(volumes)) {
-			if slices.ContainsFunc(strings.Split(zones, ", "), func(zone string) bool { return covered[zone] }) {
-				continue
+			if !slices.ContainsFunc(strings.Split(zones, ", "), func(zone string) bool { return covered[zone] }) {
+				first.invalid(first.specPath("topologySpreadConstraints"), len(first.Spec.TopologySpreadConstraints),
+					"Workspaces of pool %s (%d) have volumes in %s, and its placeholders are in %s; the pool has nodes in %s",
+					pool.Config.Name, volumes[zones], zones, listed(covered), listed(a.zonesOf(pool)))
 			}
-			f := invalid(first.specPath("topologySpreadConstraints"), len(first.Spec.TopologySpreadConstraints),
-				fmt.Sprintf("Workspaces of pool %s (%d) have volumes in %s, and its placeholders are in %s; the pool has nodes in %s",
-					pool.Config.Name, volumes[zones], zones, listed(covered), listed(a.zonesOf(pool))))
-			findings = append(findings, f.about("Deployment", first.Namespace, first.Name, pool.Config.Name))
 		}
 	}
-	return findings
 }
 
 // zonesInUse counts, by pool, the Workspaces whose volumes can only be attached in the zones, joined by commas.
 func (a *Audit) zonesInUse() map[string]map[string]int {
 	used := map[string]map[string]int{}
-	for _, o := range a.workspaces {
+	for _, o := range a.Workspaces {
 		if o.Pool == nil {
 			continue
 		}
@@ -74,10 +71,10 @@ func (a *Audit) zonesInUse() map[string]map[string]int {
 			}
 		}
 		for zones := range own {
-			if used[o.PoolName()] == nil {
-				used[o.PoolName()] = map[string]int{}
+			if used[o.pool] == nil {
+				used[o.pool] = map[string]int{}
 			}
-			used[o.PoolName()][zones]++
+			used[o.pool][zones]++
 		}
 	}
 	return used
@@ -116,8 +113,8 @@ func volumeZones(v *corev1.PersistentVolume) []string {
 func (a *Audit) coveredZones(placeholders []*Object, needed int) (zones map[string]bool, known bool) {
 	zones = map[string]bool{}
 	for _, o := range placeholders {
-		pods, bound := a.pods(o), 0
-		if spreadsOverZones(o.Spec) && (o.Deployment.Spec.Replicas == nil || max(int(replicasOf(o.Deployment)), len(pods)) >= needed) {
+		pods, bound := a.Pods(o), 0
+		if spreadsOverZones(o.Spec) && (o.Deployment.Spec.Replicas == nil || max(int(ReplicasOf(o.Deployment)), len(pods)) >= needed) {
 			return nil, false
 		}
 		for _, pod := range pods {
@@ -146,11 +143,12 @@ func pinnedZones(spec *corev1.PodSpec) []string {
 	if zone, ok := spec.NodeSelector[corev1.LabelTopologyZone]; ok {
 		return []string{zone}
 	}
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+	required := cluster.RequiredNodes(spec)
+	if required == nil {
 		return nil
 	}
 	var zones []string
-	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+	for _, term := range required.NodeSelectorTerms {
 		i := slices.IndexFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
 			return r.Key == corev1.LabelTopologyZone && r.Operator == corev1.NodeSelectorOpIn
 		})
@@ -166,7 +164,7 @@ func pinnedZones(spec *corev1.PodSpec) []string {
 // zonesOf are the zones of a pool's nodes.
 func (a *Audit) zonesOf(pool *placement.Pool) map[string]bool {
 	zones := map[string]bool{}
-	for _, node := range a.nodes(pool) {
+	for _, node := range a.Nodes(pool) {
 		if zone := node.Labels[corev1.LabelTopologyZone]; zone != "" {
 			zones[zone] = true
 		}
@@ -175,8 +173,5 @@ func (a *Audit) zonesOf(pool *placement.Pool) map[string]bool {
 }
 
 func listed(zones map[string]bool) string {
-	if len(zones) == 0 {
-		return "none that is known"
-	}
-	return clip(strings.Join(slices.Sorted(maps.Keys(zones)), ", "))
+	return cmp.Or(clipped(slices.Sorted(maps.Keys(zones))), "none that is known")
 }

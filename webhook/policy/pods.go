@@ -11,17 +11,17 @@ import (
 	"warmpool.sh/webhook/prepull"
 )
 
-// Ended tells that a pod holds nothing any more, or is about to let go of it.
+// Ended tells whether a pod holds nothing any more, or is about to let go of it.
 func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
 }
 
-// pods are the pods of a placeholder that have not ended, oldest first.
-func (a *Audit) pods(o *Object) []*corev1.Pod {
+// Pods are the pods of a placeholder that have not ended, oldest first.
+func (a *Audit) Pods(o *Object) []*corev1.Pod {
 	if a.podsOf == nil {
 		a.podsOf = a.findPods()
 	}
-	return a.podsOf[o.Namespace+"/"+o.Name]
+	return a.podsOf[o.key()]
 }
 
 func (a *Audit) findPods() map[string][]*corev1.Pod {
@@ -50,7 +50,7 @@ func (a *Audit) deploymentsOf(pod *corev1.Pod) []string {
 		return nil
 	}
 	var names []string
-	for _, o := range a.placeholders {
+	for _, o := range a.Placeholders {
 		if o.Namespace != pod.Namespace {
 			continue // before the selector is made, which takes time for each of thousands of Workspaces
 		}
@@ -77,8 +77,35 @@ func deploymentOfReplicaSet(name string) string {
 	return name[:max(i, 0)]
 }
 
-// warm tells that a pod holds its node and that the images to pre-pull are there.
-func warm(pod *corev1.Pod) bool {
+// IsWarm tells whether a pod holds its node and the images to pre-pull are there.
+func IsWarm(pod *corev1.Pod) bool {
 	_, warm := prepull.OnNode(pod)
 	return warm
 }
+
+// WorkspaceContainer is the container that the user of a Workspace pod works in: workspace, or the first where another
+// operator names it otherwise. It is nil for a pod without containers.
+func WorkspaceContainer(spec *corev1.PodSpec) *corev1.Container {
+	if i := workspaceContainer(spec); i >= 0 {
+		return &spec.Containers[i]
+	}
+	return nil
+}
+
+// workspaceContainer is its index, or -1.
+func workspaceContainer(spec *corev1.PodSpec) int {
+	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == "workspace" })
+	if i < 0 && len(spec.Containers) > 0 {
+		return 0
+	}
+	return i
+}
+
+// isSidecar tells whether an init container runs until the pod ends.
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// isBound tells whether a pod has its node already: placement comes too late, and the kubelet would refuse the pod
+// for an affinity that the node does not meet.
+func isBound(o *Object) bool { return o.Pod != nil && o.Spec.NodeName != "" }

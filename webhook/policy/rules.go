@@ -1,9 +1,13 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+
+	"warmpool.sh/webhook/config"
+)
 
 // table is every rule, in the order of findings and of the documentation.
-var table = []*Rule{
+var table = completed(
 	placeholderSize,
 	placeholderAntiAffinity,
 	placeholderPool,
@@ -72,6 +76,16 @@ var table = []*Rule{
 	webhookTarget,
 	webhookNodes,
 	clusterAutoscalerCutoff,
+)
+
+// completed marks the rules without an action as those for audits only.
+func completed(rules ...*Rule) []*Rule {
+	for _, rule := range rules {
+		if rule.Action == "" {
+			rule.Action, rule.AuditOnly = config.Audit, true
+		}
+	}
+	return rules
 }
 
 // The rules about one object at a time, by their indices in the table: so that admission passes over no others.

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/prepull"
 )
 
@@ -14,47 +13,45 @@ import (
 // Requires: a pool that pre-pulls the default image.
 // Why: Workspaces of a template that no pool lists pull their image first, on warm nodes too.
 var templatePool = &Rule{
-	ID:        "template-pool",
-	Summary:   "Some pool pre-pulls its default image; else its Workspaces wait for the pull, even on warm nodes.",
-	Fix:       "List the template in the templates of the pool that its Workspaces go to.",
-	Subject:   WorkspaceTemplate,
-	Action:    config.Audit,
-	Severity:  SeverityInfo,
-	AuditOnly: true,
-	around:    checkTemplatePool,
+	ID:       "template-pool",
+	Summary:  "Some pool pre-pulls its default image; else its Workspaces wait for the pull, even on warm nodes.",
+	Fix:      "List the template in the templates of the pool that its Workspaces go to.",
+	Subject:  WorkspaceTemplate,
+	Severity: SeverityInfo,
+	audit:    auditTemplatePool,
 }
 
-func checkTemplatePool(a *Audit) []Finding {
-	findings := unread("WorkspaceTemplates", a.facts.Templates)
-	pulled, listed := map[string]bool{}, map[config.TemplateRef]bool{}
+func auditTemplatePool(a *Audit) {
+	templates := a.facts.Templates
+	a.unread("WorkspaceTemplates", templates)
+	pulled, listed := map[string]bool{}, map[string]bool{}
 	unknown := ""
 	for _, pool := range a.pools.All() {
-		for _, s := range prepull.Sources(pool.Config, &a.config.Workspaces, a.facts.Templates) {
-			listed[s.Template] = true
+		for _, s := range prepull.Sources(pool.Config, &a.config.Workspaces, templates) {
+			key := s.Template.String()
+			listed[key] = true
 			if s.Image != "" {
 				pulled[s.Image] = true
-			} else if key := s.Template.String(); a.facts.Templates.Get(key) == nil {
-				unknown = cmp.Or(unknown, absent("WorkspaceTemplate "+key, key, a.facts.Templates))
+			} else if templates.Get(key) == nil {
+				unknown = cmp.Or(unknown, templates.Absent("WorkspaceTemplates", "WorkspaceTemplate "+key, key))
 			}
 		}
 	}
 	path := field.NewPath("spec", "defaultImage")
-	for _, template := range a.facts.Templates.All() {
+	for key, template := range templates.All() {
 		image := prepull.Resolve(template.DefaultImage, &a.config.Workspaces).Image
-		if !listed[config.TemplateRef{Namespace: template.Namespace, Name: template.Name}] && !pulled[image] {
-			f := invalid(path, template.DefaultImage, "no pool lists the template, and no other template's image is the same: it is pulled when a Workspace starts")
-			if unknown != "" {
-				f = notVerified(path, "no pool lists the template; whether another one's image is the same is not known: "+unknown)
-			}
-			findings = append(findings, f.about("WorkspaceTemplate", template.Namespace, template.Name, ""))
+		about := a.about("WorkspaceTemplate", template.Namespace, template.Name, "")
+		switch {
+		case listed[key] || pulled[image]:
+		case unknown != "":
+			about.notVerified(path, "no pool lists the template; whether another one's image is the same is not known: %s", unknown)
+		default:
+			about.invalid(path, template.DefaultImage, "no pool lists the template, and no other template's image is the same: it is pulled when a Workspace starts")
 		}
 	}
-	for _, key := range a.facts.Templates.AllMalformed() {
-		namespace, name, _ := strings.Cut(key, "/")
-		if !listed[config.TemplateRef{Namespace: namespace, Name: name}] {
-			f := notVerified(path, a.facts.Templates.Malformed(key))
-			findings = append(findings, f.about("WorkspaceTemplate", namespace, name, ""))
+	for _, key := range templates.AllMalformed() {
+		if namespace, name, _ := strings.Cut(key, "/"); !listed[key] {
+			a.about("WorkspaceTemplate", namespace, name, "").notVerified(path, "%s", templates.Malformed(key))
 		}
 	}
-	return findings
 }

@@ -1,16 +1,12 @@
 package policy
 
 import (
-	"fmt"
-	"path"
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"warmpool.sh/webhook/cluster"
-	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
 )
 
@@ -19,43 +15,28 @@ import (
 // Why: there a pod of warmpool holds a node that Karpenter would remove and takes room that Workspaces are promised; and
 // warmpool goes down with nodes whose placeholders no one can then change.
 var webhookNodes = &Rule{
-	ID:        "webhook-nodes",
-	Summary:   "warmpool's own pods cannot start on the nodes of a pool.",
-	Fix:       "Exclude the pool in the required node affinity of warmpool's Deployment (manifests/base/warmpool/deployment.yaml).",
-	Subject:   Server,
-	Action:    config.Audit,
-	Severity:  SeverityWarning,
-	AuditOnly: true,
-	around:    checkWebhookNodes,
+	ID:       "webhook-nodes",
+	Summary:  "warmpool's own pods cannot start on the nodes of a pool.",
+	Fix:      "Exclude the pool in the required node affinity of warmpool's Deployment (manifests/base/warmpool/deployment.yaml).",
+	Subject:  Server,
+	Severity: SeverityWarning,
+	audit:    auditServerNodes,
 }
 
-// IsServer tells the Deployments that run warmpool serve.
-func IsServer(d *appsv1.Deployment) bool {
-	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-		image, _, _ := strings.Cut(path.Base(c.Image), "@")
-		image, _, _ = strings.Cut(image, ":")
-		return (image == "warmpool" || c.Name == "warmpool") && slices.Contains(slices.Concat(c.Command, c.Args), "serve")
-	})
-}
-
-func checkWebhookNodes(a *Audit) []Finding {
-	findings := unread("Deployments", a.facts.Deployments)
+func auditServerNodes(a *Audit) {
+	a.unread("Deployments", a.facts.Deployments)
 	for _, d := range a.facts.Deployments.All() {
 		if !IsServer(d) {
 			continue
 		}
 		for _, pool := range a.pools.All() {
-			if !mayStart(&d.Spec.Template.Spec, pool) {
-				continue
+			if mayStart(&d.Spec.Template.Spec, pool) {
+				a.about("Deployment", d.Namespace, d.Name, pool.Config.Name).
+					required(templateSpecPath.Child(requiredNodesPath[0], requiredNodesPath[1:]...), "nothing keeps warmpool's pods off the nodes of pool %s (%s)", pool.Config.Name, poolRequirement(pool)).
+					withFix("Add to each of the nodeSelectorTerms: {key: %s, operator: NotIn, values: [%s]}.", pool.Requirement.Key, strings.Join(pool.Requirement.Values, ", "))
 			}
-			key, values := pool.Requirement.Key, strings.Join(pool.Requirement.Values, ", ")
-			f := required(templateSpecPath.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
-				fmt.Sprintf("nothing keeps warmpool's pods off the nodes of pool %s (%s In [%s])", pool.Config.Name, key, values)).
-				withFix(fmt.Sprintf("Add to each of the nodeSelectorTerms: {key: %s, operator: NotIn, values: [%s]}.", key, values))
-			findings = append(findings, f.about("Deployment", d.Namespace, d.Name, pool.Config.Name))
 		}
 	}
-	return findings
 }
 
 // mayStart tells whether a pod can start on some node of the pool.
@@ -79,11 +60,8 @@ func asksForOtherLabels(spec *corev1.PodSpec, pool *placement.Pool) bool {
 			return true
 		}
 	}
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return false
-	}
-	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	return !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool {
+	required := cluster.RequiredNodes(spec)
+	return required != nil && !slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
 		return !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
 			return r.Operator != corev1.NodeSelectorOpNotIn && r.Operator != corev1.NodeSelectorOpDoesNotExist && other(r.Key)
 		})

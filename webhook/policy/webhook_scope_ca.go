@@ -14,20 +14,27 @@ import (
 // renews them weeks earlier.
 const nearExpiry = 7 * 24 * time.Hour
 
-// caBundleOf judges the CA certificates that an API server trusts for the webhook. In files there may be none: warmpool
+// judgeCABundle judges the CA certificates that an API server trusts for the webhook. In files there may be none: warmpool
 // or cert-manager writes them.
-func caBundleOf(w *webhook, now time.Time) (f Finding, found bool) {
+func judgeCABundle(w *webhook, now time.Time) {
 	path := w.path.Child("clientConfig", "caBundle")
 	const fix = "See warmpool's log, or that of cert-manager's cainjector, for why caBundle is not written; both write it anew by themselves."
 	if len(w.client.CABundle) == 0 {
-		if !w.live || w.client.Service == nil {
-			return Finding{}, false
+		if w.live && w.client.Service != nil {
+			w.required(path, "webhook %s: without one the API server does not trust warmpool's certificate, and every call fails", w.name).withFix(fix)
 		}
-		return required(path, fmt.Sprintf("webhook %s: without one the API server does not trust warmpool's certificate, and every call fails", w.name)).withFix(fix), true
+		return
 	}
-	certificates, err := parseBundle(w.client.CABundle)
+	if fault := bundleFault(w.client.CABundle, now); fault != "" {
+		w.invalid(path, field.OmitValueType{}, "webhook %s: %s", w.name, fault).withFix(fix)
+	}
+}
+
+// bundleFault says what is wrong with a bundle; empty: nothing.
+func bundleFault(bundle []byte, now time.Time) string {
+	certificates, err := parseBundle(bundle)
 	if err != nil {
-		return invalid(path, field.OmitValueType{}, fmt.Sprintf("webhook %s: cannot be read: %v", w.name, err)).withFix(fix), true
+		return fmt.Sprintf("cannot be read: %v", err)
 	}
 	// While a CA is replaced the bundle holds the old one and the new: the one that lasts longest counts.
 	var last *x509.Certificate
@@ -38,13 +45,13 @@ func caBundleOf(w *webhook, now time.Time) (f Finding, found bool) {
 	}
 	switch {
 	case last == nil:
-		return invalid(path, field.OmitValueType{}, fmt.Sprintf("webhook %s: no certificate of it is valid before %s", w.name, stamp(certificates[0].NotBefore))).withFix(fix), true
+		return fmt.Sprintf("no certificate of it is valid before %s", stamp(certificates[0].NotBefore))
 	case now.After(last.NotAfter):
-		return invalid(path, field.OmitValueType{}, fmt.Sprintf("webhook %s: expired at %s: every call fails", w.name, stamp(last.NotAfter))).withFix(fix), true
+		return fmt.Sprintf("expired at %s: every call fails", stamp(last.NotAfter))
 	case last.NotAfter.Sub(now) < nearExpiry:
-		return invalid(path, field.OmitValueType{}, fmt.Sprintf("webhook %s: expires at %s, it is %s now, and no one has renewed it", w.name, stamp(last.NotAfter), stamp(now))).withFix(fix), true
+		return fmt.Sprintf("expires at %s, it is %s now, and no one has renewed it", stamp(last.NotAfter), stamp(now))
 	default:
-		return Finding{}, false
+		return ""
 	}
 }
 
@@ -69,5 +76,3 @@ func parseBundle(bundle []byte) ([]*x509.Certificate, error) {
 	}
 	return certificates, nil
 }
-
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

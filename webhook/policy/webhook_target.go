@@ -1,16 +1,12 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
-
-	"warmpool.sh/webhook/config"
 )
 
 // Applies to: warmpool's webhook configurations; see webhook-scope.
@@ -18,99 +14,68 @@ import (
 // Why: the API server takes references that lead nowhere. Then pods are not placed and placeholders cannot be changed, as
 // while warmpool is down, but warmpool runs.
 var webhookTarget = &Rule{
-	ID:        "webhook-target",
-	Summary:   "The Service that warmpool's webhooks call exists and has the port, and so does the Certificate that " + injectCA + " names.",
-	Fix:       "Correct the name or namespace; manifests/variants/namespaces changes both everywhere.",
-	Subject:   WebhookConfiguration,
-	Action:    config.Audit,
-	Severity:  SeverityError,
-	AuditOnly: true,
-	around:    checkWebhookTargets,
+	ID:       "webhook-target",
+	Summary:  "The Service that warmpool's webhooks call exists and has the port, and so does the Certificate that " + injectCA + " names.",
+	Fix:      "Correct the name or namespace; manifests/variants/namespaces changes both everywhere.",
+	Subject:  WebhookConfiguration,
+	Severity: SeverityError,
+	audit: func(a *Audit) {
+		before := len(a.findings)
+		for _, w := range a.webhooks() {
+			judgeService(a, &w)
+			judgeCertificate(a, &w)
+		}
+		// What is missing is said once, however many webhooks refer to it.
+		said := map[string]bool{}
+		others := slices.DeleteFunc(a.findings[before:], func(f *Finding) bool {
+			again := said[f.Error.Detail]
+			said[f.Error.Detail] = true
+			return again
+		})
+		a.findings = a.findings[:before+len(others)]
+	},
 }
 
 const injectCA = "cert-manager.io/inject-ca-from"
 
-// ownWebhook tells warmpool's webhooks by the name of their configuration or of the Service.
-func ownWebhook(configuration string, client *admissionv1.WebhookClientConfig) bool {
-	return configuration == PlaceholdersConfiguration || configuration == PodsConfiguration ||
-		client.Service != nil && client.Service.Name == webhookService
+// judgeService finds that no one can answer a webhook; one with a URL has no Service.
+func judgeService(a *Audit, w *webhook) {
+	ref := w.client.Service
+	if ref == nil {
+		return
+	}
+	path, key, services := w.path.Child("clientConfig", "service"), ref.Namespace+"/"+ref.Name, a.facts.Services
+	service, port := services.Get(key), ptr.Deref(ref.Port, 443)
+	if why := services.Unreadable("Services", "Service "+key, key); why != "" {
+		w.notVerified(path, "%s", why)
+		return
+	}
+	switch {
+	case service == nil:
+		w.invalid(path.Child("name"), key, "there is no Service %s: the API server gets no answer, places no pod and takes no change of placeholders", key).
+			orElsewhere(services, "Service %s is not among these files: without it no webhook is answered", key)
+	case service.Spec.Type == corev1.ServiceTypeExternalName: // the API server asks another host, and the ports listed here count for nothing
+	case !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }):
+		w.invalid(path.Child("port"), port, "Service %s has no port %d: the API server gets no answer", key, port).
+			withFix("Correct the port here or in the Service.")
+	}
 }
 
-// checkWebhookTargets says of each thing that is missing once that it is, however many webhooks refer to it.
-func checkWebhookTargets(a *Audit) []Finding {
-	var findings []Finding
-	said := map[string]bool{}
-	judge := func(kind, name string, annotations map[string]string, i int, client *admissionv1.WebhookClientConfig) {
-		if !ownWebhook(name, client) {
-			return
-		}
-		for _, f := range append(a.serviceFaults(client.Service, i), a.certificateFaults(annotations[injectCA])...) {
-			if !said[f.Error.Detail] {
-				findings = append(findings, f.about(kind, "", name, ""))
-			}
-			said[f.Error.Detail] = true
-		}
-	}
-	for name, c := range a.facts.MutatingWebhooks.All() {
-		for i := range c.Webhooks {
-			judge("MutatingWebhookConfiguration", name, c.Annotations, i, &c.Webhooks[i].ClientConfig)
-		}
-	}
-	for name, c := range a.facts.ValidatingWebhooks.All() {
-		for i := range c.Webhooks {
-			judge("ValidatingWebhookConfiguration", name, c.Annotations, i, &c.Webhooks[i].ClientConfig)
-		}
-	}
-	return findings
-}
-
-// serviceFaults finds that no one can answer a webhook; one with a URL has no Service.
-func (a *Audit) serviceFaults(service *admissionv1.ServiceReference, webhook int) []Finding {
-	if service == nil {
-		return nil
-	}
-	path := field.NewPath("webhooks").Index(webhook).Child("clientConfig", "service")
-	key := service.Namespace + "/" + service.Name
-	services := a.facts.Services
-	there := services.Get(key)
-	switch reason := services.Malformed(key); {
-	case !services.Known():
-		return []Finding{notVerified(path, "Services: "+services.Reason())}
-	case reason != "":
-		return []Finding{notVerified(path, "Service "+key+": "+reason)}
-	case there == nil:
-		f := invalid(path.Child("name"), key, "there is no Service "+key+": the API server gets no answer, places no pod and takes no change of placeholders")
-		return []Finding{orElsewhere(f, services, "Service "+key+" is not among these files: without it no webhook is answered")}
-	}
-	port := ptr.Deref(service.Port, 443)
-	if there.Spec.Type == corev1.ServiceTypeExternalName {
-		return nil // the API server asks another host, and the ports listed here count for nothing
-	}
-	if !slices.ContainsFunc(there.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }) {
-		return []Finding{invalid(path.Child("port"), port, fmt.Sprintf("Service %s has no port %d: the API server gets no answer", key, port)).
-			withFix("Correct the port here or in the Service.")}
-	}
-	return nil
-}
-
-// certificateFaults finds that cert-manager cannot write caBundle.
-func (a *Audit) certificateFaults(from string) []Finding {
+// judgeCertificate finds that cert-manager cannot write caBundle.
+func judgeCertificate(a *Audit, w *webhook) {
+	from := w.certificate
 	if from == "" {
-		return nil
+		return
 	}
-	path := field.NewPath("metadata", "annotations").Key(injectCA)
-	certificates := a.facts.Certificates
+	path, certificates := field.NewPath("metadata", "annotations").Key(injectCA), a.facts.Certificates
+	why := certificates.Unreadable("Certificates", "Certificate "+from, from)
 	switch {
 	case strings.Count(from, "/") != 1:
-		return []Finding{invalid(path, clip(from), "is not NAMESPACE/NAME of a Certificate: cert-manager writes no caBundle")}
-	case !certificates.Known():
-		return []Finding{notVerified(path, "Certificates: "+certificates.Reason())}
-	case certificates.Malformed(from) != "":
-		return []Finding{notVerified(path, "Certificate "+from+": "+certificates.Malformed(from))}
+		w.invalid(path, clip(from), "is not NAMESPACE/NAME of a Certificate: cert-manager writes no caBundle")
+	case why != "":
+		w.notVerified(path, "%s", why)
 	case certificates.Get(from) == nil:
-		f := invalid(path, from, "there is no Certificate "+from+": cert-manager writes no caBundle, and the API server trusts no answer")
-		return []Finding{orElsewhere(f, certificates, "Certificate "+from+" is not among these files: without it cert-manager writes no caBundle")}
-	default:
-		return nil
+		w.invalid(path, from, "there is no Certificate %s: cert-manager writes no caBundle, and the API server trusts no answer", from).
+			orElsewhere(certificates, "Certificate %s is not among these files: without it cert-manager writes no caBundle", from)
 	}
 }

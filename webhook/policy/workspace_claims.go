@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"fmt"
-
-	"warmpool.sh/webhook/config"
-)
+import "warmpool.sh/webhook/config"
 
 // Applies to: Workspace pods.
 // Requires: no resourceClaims in a pool to which Karpenter adds nodes on demand.
@@ -16,11 +12,9 @@ var workspaceClaims = &Rule{
 	Subject:  WorkspacePod,
 	Action:   config.Warn,
 	Severity: SeverityWarning,
-	check: func(o *Object) []Finding {
-		if o.Pool == nil || len(o.Spec.ResourceClaims) == 0 || o.Pool.Config.Autoscaler != config.Karpenter || o.Pool.Static {
-			return nil
+	check: func(o *Object) {
+		if o.Pool != nil && len(o.Spec.ResourceClaims) > 0 && o.Pool.Config.Autoscaler == config.Karpenter && !o.Pool.Static {
+			o.invalid(o.specPath("resourceClaims"), o.Spec.ResourceClaims[0].Name, "Karpenter starts no node of pool %s for a pod with resourceClaims", o.pool)
 		}
-		return []Finding{invalid(o.specPath("resourceClaims"), o.Spec.ResourceClaims[0].Name,
-			fmt.Sprintf("Karpenter starts no node of pool %s for a pod with resourceClaims", o.Pool.Config.Name))}
 	},
 }

@@ -3,8 +3,6 @@ package policy
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
 )
@@ -19,21 +17,19 @@ var workspaceNoPool = &Rule{
 	Subject:  WorkspacePod,
 	Action:   config.Warn,
 	Severity: SeverityWarning,
-	check: func(o *Object) []Finding {
-		if o.Pool != nil {
-			return nil
+	check: func(o *Object) {
+		switch {
+		case o.Pool != nil:
+		case o.Unknown:
+			o.notVerified(podSpecPath, "%s: the pod is not placed", o.Problem)
+		case o.Barred:
+			o.invalid(namespacePath, o.Namespace, "%s: the pod is not placed, and starts cold or not at all", o.Problem).
+				withFix("Ask for another pool by the Workspace's label " + placement.PoolLabel + ", or give the namespace what the pool's namespaceSelector asks for.")
+		default:
+			f := o.invalid(o.specPath("containers"), strings.Join(o.Accelerators, ", "), "%s: the pod starts cold, or not at all", o.Problem)
+			if len(o.Accelerators) == 0 {
+				f.withFix("Add a pool without accelerators to the WarmPoolConfiguration.")
+			}
 		}
-		if o.Unknown {
-			return []Finding{notVerified(podSpecPath, o.Problem+": the pod is not placed")}
-		}
-		if o.Barred {
-			return []Finding{invalid(field.NewPath("metadata", "namespace"), o.Namespace, o.Problem+": the pod is not placed, and starts cold or not at all").
-				withFix("Ask for another pool by the Workspace's label " + placement.PoolLabel + ", or give the namespace what the pool's namespaceSelector asks for.")}
-		}
-		f := invalid(o.specPath("containers"), strings.Join(o.Accelerators, ", "), o.Problem+": the pod starts cold, or not at all")
-		if len(o.Accelerators) == 0 {
-			f = f.withFix("Add a pool without accelerators to the WarmPoolConfiguration.")
-		}
-		return []Finding{f}
 	},
 }

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"fmt"
-
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
 )
@@ -18,22 +16,17 @@ var workspacePoolAffinity = &Rule{
 	Fills:    "required node affinity",
 	Action:   config.Audit,
 	Severity: SeverityError,
-	check:    checkWorkspaceAffinity,
+	check: func(o *Object) {
+		if o.Pool == nil {
+			return
+		}
+		if fit := o.fit(); !fit.Conflict && !fit.Pinned && (fit.Unrestricted || len(fit.Loose) > 0) {
+			o.required(o.specPath(requiredNodesPath...), "the pod may start outside pool %s, on a cold node: needs %s in every term (preferred terms do not count)", o.pool, poolRequirement(o.Pool))
+		}
+	},
 	mutate: func(o *Object, patch *placement.Patch) {
 		if o.Pool != nil && !isBound(o) {
 			o.Pool.Require(o.Spec, o.specPointer(), patch)
 		}
 	},
-}
-
-func checkWorkspaceAffinity(o *Object) []Finding {
-	if o.Pool == nil {
-		return nil
-	}
-	fit := o.fit()
-	if fit.Conflict || fit.Pinned || !fit.Unrestricted && len(fit.Loose) == 0 {
-		return nil
-	}
-	return []Finding{required(o.specPath("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
-		fmt.Sprintf("the pod may start outside pool %s, on a cold node: needs %s in every term (preferred terms do not count)", o.Pool.Config.Name, poolRequirement(o.Pool)))}
 }

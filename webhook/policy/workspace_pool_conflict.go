@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/config"
@@ -15,7 +13,7 @@ import (
 // although no node of the pool is known to be as it asks.
 var workspacePoolConflict = &Rule{
 	ID:       "workspace-pool-conflict",
-	Summary:  "The pod's own node selection and pool label do not exclude the pool it belongs to, and its template tells which it is.",
+	Summary:  "The pod's own node selection and pool label do not exclude the pool it belongs to, and its template says which it is.",
 	Fix:      "Remove the pod's own node selection, or name its pool by the Workspace's label warmpool.sh/pool.",
 	Subject:  WorkspacePod,
 	Action:   config.Warn,
@@ -23,29 +21,31 @@ var workspacePoolConflict = &Rule{
 	check:    checkWorkspaceConflict,
 }
 
-func checkWorkspaceConflict(o *Object) []Finding {
+func checkWorkspaceConflict(o *Object) {
 	if o.Pool == nil {
-		return nil
+		return
 	}
-	var findings []Finding
+	label := func(key string) (*field.Path, string) {
+		return field.NewPath("metadata", "labels").Key(key), o.Meta.Labels[key]
+	}
 	switch {
 	case o.ByTemplate:
-		findings = append(findings, invalid(field.NewPath("metadata", "labels").Key(placement.TemplateNamespaceLabel), o.Meta.Labels[placement.TemplateNamespaceLabel],
-			fmt.Sprintf("%s; taken for pool %s, the first", o.Problem, o.Pool.Config.Name)).
-			withFix("Set workspaces.defaultTemplateNamespace to the Workspace controller's --default-template-namespace, or name the template's namespace in the Workspace's templateRef.").atMostWarn())
+		path, value := label(placement.TemplateNamespaceLabel)
+		o.invalid(path, value, "%s; taken for pool %s, the first", o.Problem, o.pool).atMostWarn().
+			withFix("Set workspaces.defaultTemplateNamespace to the Workspace controller's --default-template-namespace, or name the template's namespace in the Workspace's templateRef.")
 	case o.Problem != "":
-		findings = append(findings, invalid(field.NewPath("metadata", "labels").Key(placement.PoolLabel), o.Meta.Labels[placement.PoolLabel],
-			fmt.Sprintf("%s; taken for pool %s", o.Problem, o.Pool.Config.Name)).
-			withFix("Correct or remove the Workspace's label "+placement.PoolLabel+".").atMostWarn())
+		path, value := label(placement.PoolLabel)
+		o.invalid(path, value, "%s; taken for pool %s", o.Problem, o.pool).atMostWarn().
+			withFix("Correct or remove the Workspace's label " + placement.PoolLabel + ".")
 	}
 	fit := o.fit()
 	for _, x := range fit.Excluded {
 		switch {
 		case fit.Conflict:
-			findings = append(findings, excludedFinding(o, x, "the pod would start on a cold node"))
+			o.excluded(x, "the pod would start on a cold node")
 		case x.Key != "":
-			findings = append(findings, excludedFinding(o, x, "the pod may start on a cold node").atMostWarn())
+			o.excluded(x, "the pod may start on a cold node").atMostWarn()
 		}
 	}
-	return append(findings, doubtFindings(o)...)
+	o.doubtful()
 }

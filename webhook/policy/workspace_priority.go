@@ -1,11 +1,11 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"warmpool.sh/webhook/config"
 )
@@ -23,34 +23,32 @@ var workspacePriority = &Rule{
 	check:    checkWorkspacePriority,
 }
 
-func checkWorkspacePriority(o *Object) []Finding {
+func checkWorkspacePriority(o *Object) {
 	if o.Pool == nil {
-		return nil
+		return
 	}
 	path := func() *field.Path { return o.specPath("priorityClassName") }
 	priority, policy, problem := podPriority(o)
 	if problem != "" {
-		return []Finding{notVerified(path(), problem).atMostAudit()}
+		o.notVerified(path(), "%s", problem).atMostAudit()
+		return
 	}
-	var findings []Finding
-	placeholder := o.facts.PriorityClasses.Get(o.config.Placeholders.PriorityClassName)
-	switch {
+	name := o.e.config.Placeholders.PriorityClassName
+	switch placeholder := o.e.facts.PriorityClasses.Get(name); {
 	case placeholder == nil:
-		findings = append(findings, notVerified(path(), fmt.Sprintf("PriorityClass %s of the placeholders is not known", o.config.Placeholders.PriorityClassName)).atMostAudit())
+		o.notVerified(path(), "PriorityClass %s of the placeholders is not known", name).atMostAudit()
 	case priority <= placeholder.Value:
-		findings = append(findings, invalid(path(), o.Spec.PriorityClassName,
-			fmt.Sprintf("priority %d is not above the placeholders' %d: it cannot take the place of one", priority, placeholder.Value)).withKey("priority"))
+		o.invalid(path(), o.Spec.PriorityClassName, "priority %d is not above the placeholders' %d: it cannot preempt one", priority, placeholder.Value).withKey("priority")
 	}
 	if policy == corev1.PreemptNever {
-		findings = append(findings, invalid(path(), o.Spec.PriorityClassName, "preemptionPolicy Never: it cannot take the place of a placeholder").withKey("preemption policy"))
+		o.invalid(path(), o.Spec.PriorityClassName, "preemptionPolicy Never: it cannot preempt a placeholder").withKey("preemption policy")
 	}
-	return findings
 }
 
 // podPriority is the pod's priority and preemption policy: as the API server has set them, else as it would.
 func podPriority(o *Object) (priority int32, policy corev1.PreemptionPolicy, problem string) {
-	classes, name := o.facts.PriorityClasses, o.Spec.PriorityClassName
-	class := defaultPriorityClass(o)
+	classes, name := o.e.facts.PriorityClasses, o.Spec.PriorityClassName
+	class := o.e.defaultPriorityClass()
 	if name != "" {
 		class = classes.Get(name)
 	}
@@ -63,8 +61,7 @@ func podPriority(o *Object) (priority int32, policy corev1.PreemptionPolicy, pro
 	}
 	policy = corev1.PreemptLowerPriority
 	if class != nil {
-		priority = class.Value
-		policy = *cmp.Or(class.PreemptionPolicy, &policy)
+		priority, policy = class.Value, ptr.Deref(class.PreemptionPolicy, policy)
 	}
-	return *cmp.Or(o.Spec.Priority, &priority), *cmp.Or(o.Spec.PreemptionPolicy, &policy), ""
+	return ptr.Deref(o.Spec.Priority, priority), ptr.Deref(o.Spec.PreemptionPolicy, policy), ""
 }

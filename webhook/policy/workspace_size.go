@@ -1,13 +1,13 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/phrase"
 )
 
 // Applies to: Workspace pods.
@@ -21,55 +21,48 @@ var workspaceSize = &Rule{
 	Subject:  WorkspacePod,
 	Action:   config.Warn,
 	Severity: SeverityWarning,
-	check: func(o *Object) []Finding {
+	check: func(o *Object) {
 		if o.Pool == nil || o.fit().Conflict {
-			return nil
+			return
 		}
 		r := o.room()
 		switch {
 		case r.unknown != "":
-			return []Finding{notVerified(o.specPath("containers"), "sizing: "+r.unknown).atMostAudit()}
+			o.notVerified(o.specPath("containers"), "sizing: %s", r.unknown).atMostAudit()
 		case len(r.fits) > 0:
-			return unlistedResources(o, r)
+			unlistedResources(o, r)
 		case len(r.unseen) > 0:
-			return []Finding{notVerified(o.specPath("containers"), unseenText(r)).atMostAudit()}
+			o.notVerified(o.specPath("containers"), "%s", r.unseenText()).atMostAudit()
 		default:
-			return shortfallFindings(o, r)
+			o.shortfalls(r)
 		}
 	},
 }
 
 // unlistedResources says which extended resources the pod asks for that none of the nodes with room lists. Accelerators
 // of the pool appear once their device plugin has started, and nothing is said of them.
-func unlistedResources(o *Object, r *roomFor) []Finding {
-	var unlisted []corev1.ResourceName
+func unlistedResources(o *Object, r *roomFor) {
+	var unlisted []string
 	for i, shape := range r.fits {
-		unknown := slices.DeleteFunc(shape.Unknown(r.request), func(name corev1.ResourceName) bool {
-			return !strings.Contains(string(name), "/") || o.Pool.Offers([]string{string(name)})
-		})
+		var unknown []string
+		for _, name := range shape.Unknown(r.request) {
+			if strings.Contains(string(name), "/") && !o.Pool.Offers([]string{string(name)}) {
+				unknown = append(unknown, string(name))
+			}
+		}
 		if i == 0 {
 			unlisted = unknown
 		}
-		unlisted = slices.DeleteFunc(unlisted, func(name corev1.ResourceName) bool {
+		unlisted = slices.DeleteFunc(unlisted, func(name string) bool {
 			_, too := slices.BinarySearch(unknown, name) // both are sorted
 			return !too
 		})
 	}
 	if len(unlisted) == 0 {
-		return nil
+		return
 	}
-	var names []string
-	for _, name := range unlisted[:min(len(unlisted), mostNamed)] {
-		names = append(names, string(name))
-	}
-	text := strings.Join(names, ", ")
-	if more := len(unlisted) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	why := fmt.Sprintf("sizing: no node of pool %s lists %s (%s): where none ever does, the pod stays Pending", o.Pool.Config.Name, text, clip(r.names(r.fits)))
-	return []Finding{notVerified(requestPath(o, unlisted[0]), why).withKey("not verified: unlisted resources").
-		withFix("Start the device plugin of " + text + " on the pool's nodes, or do not ask for it.").atMostAudit()}
+	names := phrase.Some(unlisted, 3) // a pod may ask for thousands
+	o.notVerified(requestPath(o, corev1.ResourceName(unlisted[0])), "sizing: no node of pool %s lists %s (%s): where none ever does, the pod stays Pending", o.pool, names, clip(r.names(r.fits))).
+		withKey("not verified: unlisted resources").atMostAudit().
+		withFix("Start the device plugin of %s on the pool's nodes, or do not ask for it.", names)
 }
-
-// mostNamed bounds a list of what a pod asks for, of which it may ask for thousands.
-const mostNamed = 3

@@ -1,11 +1,13 @@
 package policy
 
 import (
-	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
+	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
 	"warmpool.sh/webhook/prepull"
@@ -24,7 +26,7 @@ var workspaceWarmFirst = &Rule{
 	Action:   config.Audit,
 	Severity: SeverityInfo,
 	check:    checkWarmFirst,
-	around:   emptyBesideWarm,
+	audit:    auditEmptyBesideWarm,
 	mutate: func(o *Object, patch *placement.Patch) {
 		if term := o.warmFirst(); term != nil && !isBound(o) && !o.Pool.Fit(o.Spec).Conflict {
 			placement.Prefer(o.Spec, o.specPointer(), term, patch)
@@ -32,18 +34,17 @@ var workspaceWarmFirst = &Rule{
 	},
 }
 
-func checkWarmFirst(o *Object) []Finding {
+func checkWarmFirst(o *Object) {
 	path := func() *field.Path {
 		return o.specPath("affinity", "podAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
 	}
-	if o.Pool != nil && prefersWarm(o.Pool.Config) && len(o.Pool.Config.Templates) > 0 && !o.facts.Templates.Known() {
-		return []Finding{notVerified(path(), "WorkspaceTemplates: "+o.facts.Templates.Reason()).atMostAudit()}
+	templates := o.e.facts.Templates
+	switch {
+	case o.Pool != nil && prefersWarm(o.Pool.Config) && len(o.Pool.Config.Templates) > 0 && !templates.Known():
+		o.notVerified(path(), "WorkspaceTemplates: %s", templates.Reason()).atMostAudit()
+	case o.warmFirst() != nil && !o.fit().Conflict:
+		o.required(path(), "of the nodes with room in pool %s the pod takes the emptiest, not one that has %s", o.pool, clip(WorkspaceContainer(o.Spec).Image))
 	}
-	if o.warmFirst() == nil || o.fit().Conflict {
-		return nil
-	}
-	image := o.Spec.Containers[workspaceContainer(o.Spec)].Image
-	return []Finding{required(path(), fmt.Sprintf("of the nodes with room in pool %s the pod takes the emptiest, not one that has %s", o.PoolName(), clip(image)))}
 }
 
 // warmFirst is the term that a Workspace pod lacks; nil where it has a preference of its own, and where warmpool knows
@@ -53,8 +54,8 @@ func (o *Object) warmFirst() *corev1.WeightedPodAffinityTerm {
 	if o.Pool == nil || i < 0 {
 		return nil
 	}
-	term := o.warmTerms[o.Pool.Config.Name][o.Spec.Containers[i].Image]
-	if term == nil || placement.MindsPlaceholders(o.Spec, o.config.Placeholders.Namespace) {
+	term := o.e.warmTerms[o.pool][o.Spec.Containers[i].Image]
+	if term == nil || placement.MindsPlaceholders(o.Spec, o.e.config.Placeholders.Namespace) {
 		return nil
 	}
 	return term
@@ -62,7 +63,7 @@ func (o *Object) warmFirst() *corev1.WeightedPodAffinityTerm {
 
 // prefersWarm tells whether Workspace pods of the pool are to prefer warm nodes.
 func prefersWarm(pool *config.Pool) bool {
-	return pool.Sizing.Mode != config.Exclusive && (pool.WarmFirst == nil || *pool.WarmFirst)
+	return pool.Sizing.Mode != config.Exclusive && ptr.Deref(pool.WarmFirst, true)
 }
 
 // warmTerms are the terms of a pool by the image.
@@ -77,4 +78,45 @@ func warmTerms(namespace string, pool *config.Pool, sources []prepull.Source) ma
 		}
 	}
 	return terms
+}
+
+// auditEmptyBesideWarm finds the nodes that no preference keeps a Workspace from: it has to preempt no one there, and the
+// scheduler preempts only where a pod fits on no node.
+func auditEmptyBesideWarm(a *Audit) {
+	if !a.facts.Pods.Known() {
+		return // warm-count says so
+	}
+	taken := map[string]bool{}
+	for _, o := range a.Workspaces {
+		taken[o.Spec.NodeName] = true
+	}
+	warmOn := map[string][]string{} // by pool
+	for _, o := range a.Placeholders {
+		for _, pod := range a.Pods(o) {
+			taken[pod.Spec.NodeName] = true
+			if IsWarm(pod) {
+				warmOn[o.pool] = append(warmOn[o.pool], pod.Spec.NodeName)
+			}
+		}
+	}
+	for _, pool := range a.pools.All() {
+		warm := warmOn[pool.Config.Name]
+		slices.Sort(warm)
+		warm = slices.Compact(warm)
+		for _, node := range a.Nodes(pool) {
+			if len(warm) > 0 && !taken[node.Name] && a.awaitsPods(node) {
+				a.about("Node", "", node.Name, pool.Config.Name).invalid(field.NewPath("metadata", "name"), node.Name,
+					"holds neither placeholder nor Workspace, and %d of the pool's nodes are warm (%s): a Workspace that has no room beside a placeholder takes this one first, and starts cold",
+					len(warm), clipped(warm)).
+					withFix("Raise replicas of the placeholders, or CPA's min, to one for each node, or let the node go: consolidationPolicy WhenEmpty does that.")
+			}
+		}
+	}
+}
+
+// awaitsPods tells that a node is ready, that nothing drains it, and that it is not so new that it may still get its
+// placeholder.
+func (a *Audit) awaitsPods(node *corev1.Node) bool {
+	return cluster.Readiness(node) == corev1.ConditionTrue && node.DeletionTimestamp == nil && !node.Spec.Unschedulable &&
+		a.now.Sub(node.CreationTimestamp.Time) >= patience
 }

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"warmpool.sh/webhook/phrase"
 )
 
 // reason is why a document of a file is passed over.
@@ -167,24 +169,8 @@ func passedNotes(passed map[reason][]string) []string {
 	for _, r := range reasons {
 		files := slices.Compact(slices.Sorted(slices.Values(passed[r.reason])))
 		if len(files) > 0 {
-			notes = append(notes, fmt.Sprintf("passed over %s (%s): %s", counted(len(files), "file"), r.text, some(files)))
+			notes = append(notes, fmt.Sprintf("passed over %s (%s): %s", phrase.Count(len(files), "file"), r.text, phrase.Some(files, 5)))
 		}
 	}
 	return notes
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// some names at most five, and says how many more there are.
-func some(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"warmpool.sh/webhook/cluster"
+	"warmpool.sh/webhook/phrase"
 )
 
 // Options say how files are read. By the zero value they are a whole cluster, and what is no object is passed over.
@@ -58,7 +59,7 @@ func Load(paths []string, stdin io.Reader, options Options) *Reading {
 	reading.Notes = append(passedNotes(found.passed), found.namespaceNotes(options)...)
 	if len(twice) > 0 {
 		reading.Notes = append(reading.Notes, fmt.Sprintf("%s defined more than once, in different ways: each definition is judged, and what others depend on counts as unknown; to audit one environment at a time, render it (kubectl kustomize overlays/NAME | warmpool audit -f -) or leave the others out (--ignore): %s",
-			counted(len(twice), "object"), some(twice)))
+			phrase.Count(len(twice), "object"), phrase.Some(twice, 5)))
 	}
 	return reading
 }
@@ -170,7 +171,7 @@ func (c *contents) namespaceNotes(options Options) []string {
 	if assumed == 0 || options.Namespace != "" {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s without a namespace, taken to be in namespace default, as kubectl apply would have it; give -n NAMESPACE for another", counted(assumed, "object"))}
+	return []string{fmt.Sprintf("%s without a namespace, taken to be in namespace default, as kubectl apply would have it; give -n NAMESPACE for another", phrase.Count(assumed, "object"))}
 }
 
 // keepAll makes a Snapshot of what was read, in the order of the objects; twice names the objects whose definitions differ.

@@ -1,16 +1,11 @@
 package imagesync
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/prepull"
 )
-
-// pullFailures are the reasons of a waiting container whose image cannot be pulled, as the kubelet words them.
-var pullFailures = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"}
 
 // failure is a pod that cannot pull an image.
 type failure struct{ pod, reason string }
@@ -28,7 +23,7 @@ func failuresOf(pods cluster.Facts[corev1.Pod]) failures {
 		}
 		for i := range pod.Spec.InitContainers {
 			container := &pod.Spec.InitContainers[i]
-			if reason := waitsFor(pod, container.Name); prepull.Owns(container.Name) && slices.Contains(pullFailures, reason) {
+			if reason := waitsFor(pod, container.Name); prepull.Owns(container.Name) && prepull.IsPullFailure(reason) {
 				if _, known := found[container.Image]; !known {
 					found[container.Image] = failure{pod: name, reason: reason}
 				}

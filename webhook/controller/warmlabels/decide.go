@@ -83,7 +83,8 @@ func keepsFailing(status *corev1.ContainerStatus, before bool) bool {
 			return true
 		case "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError":
 			return true // another try alone fixes none of these
-		case "ErrImagePull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
+		}
+		if prepull.IsPullFailure(waiting.Reason) {
 			return before
 		}
 	}

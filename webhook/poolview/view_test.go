@@ -1,4 +1,4 @@
-package policy_test
+package poolview_test
 
 import (
 	"fmt"
@@ -13,11 +13,12 @@ import (
 	"warmpool.sh/webhook/cluster/manifest"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
+	"warmpool.sh/webhook/poolview"
 	"warmpool.sh/webhook/sizing"
 )
 
-// pictures are those of the cluster that the page of the audit is tested with.
-func pictures(t *testing.T) []*policy.Picture {
+// views are those of the cluster that the page of the audit is tested with.
+func views(t *testing.T) []*poolview.View {
 	t.Helper()
 	folder := filepath.Join("..", "audit", "testdata", "page")
 	facts, _, err := manifest.Read([]string{filepath.Join(folder, "cluster.yaml")}, nil)
@@ -28,11 +29,11 @@ func pictures(t *testing.T) []*policy.Picture {
 	require.NoError(t, err)
 	e, err := policy.New(cfg, facts, time.Unix(0, 0))
 	require.NoError(t, err)
-	return e.Pictures()
+	return poolview.Of(e)
 }
 
-func TestPictureNodes(t *testing.T) {
-	all := pictures(t)
+func TestViewNodes(t *testing.T) {
+	all := views(t)
 	require.Len(t, all, 3)
 	assert.EqualValues(t, "cpu", all[0].Resource)
 	assert.Equal(t, 1, all[0].WaitingPlaceholders)
@@ -52,25 +53,25 @@ func TestPictureNodes(t *testing.T) {
 	gpu := all[1].Nodes
 	require.Len(t, gpu, 1)
 	assert.EqualValues(t, "nvidia.com/gpu", all[1].Resource, "of it a default Workspace takes most of a node")
-	assert.Equal(t, policy.NodePlanned, gpu[0].State)
+	assert.Equal(t, poolview.NodePlanned, gpu[0].State)
 	assert.Equal(t, "1", gpu[0].Threshold.String())
 	assert.Empty(t, all[2].Nodes)
 	assert.NotEmpty(t, all[2].Unknown)
 }
 
-func TestPictureImages(t *testing.T) {
-	all := pictures(t)
+func TestViewImages(t *testing.T) {
+	all := views(t)
 	require.Len(t, all[0].Images, 2)
 	assert.Equal(t, []string{"overprovisioning/cpu"}, all[0].Images[0].PulledBy)
 	assert.Contains(t, all[0].Images[1].Problem, "does not exist")
 	require.Len(t, all[1].Images, 2)
 	assert.Equal(t, []string{"overprovisioning/gpu"}, all[1].Images[0].MissingIn)
-	assert.Equal(t, policy.ImagePicture{Image: "registry.example/notebook:1-gpu", PulledBy: []string{"overprovisioning/gpu"}}, all[1].Images[1])
+	assert.Equal(t, poolview.Image{Image: "registry.example/notebook:1-gpu", PulledBy: []string{"overprovisioning/gpu"}}, all[1].Images[1])
 }
 
-func TestPictureCurve(t *testing.T) {
-	require.Len(t, pictures(t)[0].Curves, 1)
-	c := pictures(t)[0].Curves[0]
+func TestViewCurve(t *testing.T) {
+	require.Len(t, views(t)[0].Curves, 1)
+	c := views(t)[0].Curves[0]
 	require.Empty(t, c.Problem)
 	linear := sizing.Linear{CoresPerReplica: 16, Min: 2, Max: 6}
 	assert.Equal(t, 2, c.Others, "nodes without placeholder; the cordoned one does not count")

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"warmpool.sh/webhook/sizing"
 )
@@ -36,8 +35,8 @@ func (o *Object) room() *roomFor {
 }
 
 func (o *Object) findRoom() *roomFor {
-	sizes := o.sizes.Pool(o.Pool.Config.Name)
-	r := &roomFor{request: o.request(), unknown: sizes.Unknown, problems: sizes.Problems}
+	sizes := o.e.sizes.Pool(o.pool)
+	r := &roomFor{request: o.Request(), unknown: sizes.Unknown, problems: sizes.Problems}
 	for _, shape := range sizes.Shapes {
 		switch {
 		case !shape.Hosts(o.Spec):
@@ -51,12 +50,12 @@ func (o *Object) findRoom() *roomFor {
 		r.unseen = o.unseenTypes(sizes.Shapes)
 	}
 	if r.unknown == "" && len(r.fits)+len(r.fails) == 0 {
-		r.unknown = fmt.Sprintf("no node of pool %s has been seen that the pod may land on", o.Pool.Config.Name)
+		r.unknown = fmt.Sprintf("no node of pool %s has been seen that the pod may land on", o.pool)
 	}
 	return r
 }
 
-// unseenTypes are the instance types that the pod may land on and that none of the shapes is of. A node that does not tell
+// unseenTypes are the instance types that the pod may land on and that none of the shapes is of. A node that does not say
 // its type may be of any, and configured numbers stand for all.
 func (o *Object) unseenTypes(shapes []*sizing.Shape) []string {
 	seen := map[string]bool{}
@@ -67,6 +66,10 @@ func (o *Object) unseenTypes(shapes []*sizing.Shape) []string {
 		return nil
 	}
 	return slices.DeleteFunc(o.Pool.AdmittedInstanceTypes(o.Spec), func(t string) bool { return seen[t] })
+}
+
+func (r *roomFor) unseenText() string {
+	return "sizing: no node has been seen of " + strings.Join(r.unseen, ", ")
 }
 
 // nearest is the shape without room that comes closest: the fewest resources short, then the most of the first of them.
@@ -111,26 +114,30 @@ func (r *roomFor) excess(name corev1.ResourceName) int64 {
 	return over.MilliValue()
 }
 
-// shortfallFindings say for each resource that is short what is asked for, what there is, and how that was computed.
-func shortfallFindings(o *Object, r *roomFor) []Finding {
+// shortfalls reports for each resource that is short what is asked for, what there is, and how that was computed. Where
+// nodes of other types may have room, it is only a warning.
+func (o *Object) shortfalls(r *roomFor) {
 	shape := r.nearest()
 	others := ""
 	if len(r.fails) > 1 {
 		others = "; no room either on " + r.names(slices.DeleteFunc(slices.Clone(r.fails), func(s *sizing.Shape) bool { return s == shape }))
 	}
-	var findings []Finding
 	for _, s := range shape.Shortfalls(r.request) {
 		over := s.Requested.DeepCopy()
 		over.Sub(s.Available)
-		f := invalid(requestPath(o, s.Resource), s.Requested.String(),
-			fmt.Sprintf("%s %s requested, %s available on %s (%s short): %s allocatable (%s)%s%s", s.Resource, s.Requested.String(), s.Available.String(),
-				r.name(shape), over.String(), s.Allocatable.String(), origin(o, shape, s.Node), daemonsPart(&s), others)).
-			withKey("size " + string(s.Resource)).withFix(fixOf(&s))
-		f.amount = r.excess(s.Resource)
+		f := o.invalid(requestPath(o, s.Resource), s.Requested.String(), "%s %s requested, %s available on %s (%s short): %s allocatable (%s)%s%s",
+			s.Resource, s.Requested.String(), s.Available.String(), r.name(shape), over.String(), s.Allocatable.String(), origin(o, shape, s.Node), daemonsPart(&s), others).
+			withKey("size " + string(s.Resource)).withAmount(r.excess(s.Resource))
 		f.short = &short{s.Resource, s.Requested}
-		findings = append(findings, f)
+		if s.Available.Sign() <= 0 {
+			f.withFix("Nothing of it is left on these nodes: use a larger instance type, or let fewer or smaller DaemonSets run there.")
+		} else {
+			f.withFix("Request at most %s %s for the pod as a whole (largest init step, or all containers and sidecars, and overhead).", s.Resource, s.Available.String())
+		}
+		if len(r.unseen) > 0 {
+			f.atMostWarn().milder(SeverityWarning)
+		}
 	}
-	return findings
 }
 
 // short is a resource of which no node has enough.
@@ -151,7 +158,7 @@ func (s *short) before(old *Object) bool {
 // origin says where the allocatable of a shape was read.
 func origin(o *Object, shape *sizing.Shape, node string) string {
 	if shape.Source == sizing.FromConfig {
-		return "sizing.allocatable of pool " + o.Pool.Config.Name
+		return "sizing.allocatable of pool " + o.pool
 	}
 	return string(shape.Source) + " " + node
 }
@@ -167,44 +174,4 @@ func daemonsPart(s *sizing.Shortfall) string {
 		parts = append(parts, d.Name+" "+quantity.String())
 	}
 	return fmt.Sprintf(" − %s of DaemonSets (largest: %s)", s.Daemons.String(), strings.Join(parts, ", "))
-}
-
-func fixOf(s *sizing.Shortfall) string {
-	if s.Available.Sign() <= 0 {
-		return "Nothing of it is left on these nodes: use a larger instance type, or let fewer or smaller DaemonSets run there."
-	}
-	return fmt.Sprintf("Request at most %s %s for the pod as a whole (largest init step, or all containers and sidecars, and overhead).", s.Resource, s.Available.String())
-}
-
-// requestPath is the field that asks for most of the resource: the pod's own, else a container's.
-func requestPath(o *Object, name corev1.ResourceName) *field.Path {
-	if name == corev1.ResourcePods {
-		return o.specPath()
-	}
-	if resources := o.Spec.Resources; resources != nil {
-		if list, _, ok := asked(resources, name); ok {
-			return o.specPath("resources", list).Key(string(name))
-		}
-	}
-	var most resource.Quantity
-	path := o.specPath("containers")
-	look := func(list string, containers []corev1.Container) {
-		for i := range containers {
-			if part, quantity, ok := asked(&containers[i].Resources, name); ok && quantity.Cmp(most) > 0 {
-				most, path = quantity, o.specPath(list).Index(i).Child("resources", part).Key(string(name))
-			}
-		}
-	}
-	look("containers", o.Spec.Containers)
-	look("initContainers", o.Spec.InitContainers)
-	return path
-}
-
-// asked is what is asked for, and in which part: the request, else the limit, which counts as one.
-func asked(r *corev1.ResourceRequirements, name corev1.ResourceName) (part string, quantity resource.Quantity, ok bool) {
-	if quantity, ok := r.Requests[name]; ok {
-		return "requests", quantity, true
-	}
-	quantity, ok = r.Limits[name]
-	return "limits", quantity, ok
 }

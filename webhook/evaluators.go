@@ -23,6 +23,7 @@ type Evaluators struct {
 	Changed []func()
 
 	current atomic.Pointer[policy.Evaluator]
+	shapes  atomic.Pointer[sizing.Sizes] // of current
 
 	mu     sync.Mutex
 	config *config.WarmPoolConfiguration
@@ -33,6 +34,9 @@ type Evaluators struct {
 
 // Current is the Evaluator in force; nil until both configuration and facts are there.
 func (s *Evaluators) Current() *policy.Evaluator { return s.current.Load() }
+
+// Sizes are those that Current judges by; nil until there is one.
+func (s *Evaluators) Sizes() *sizing.Sizes { return s.shapes.Load() }
 
 // Configure puts a validated configuration in force; after an error the one before stays.
 func (s *Evaluators) Configure(cfg *config.WarmPoolConfiguration) error {
@@ -63,6 +67,7 @@ func (s *Evaluators) build(cfg *config.WarmPoolConfiguration, tracker *sizing.Tr
 		return fmt.Errorf("keep the rules as they were: %w", err)
 	}
 	s.config, s.sizes = cfg, tracker
+	s.shapes.Store(sizes)
 	s.current.Store(evaluator)
 	if s.Seen != nil {
 		s.Seen(sizes.Seen(s.facts))

@@ -17,7 +17,7 @@ func keepNode(node *corev1.Node) {
 	kept := corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: node.Name, ResourceVersion: node.ResourceVersion,
-			Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp,
+			Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp, CreationTimestamp: node.CreationTimestamp,
 		},
 		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		Status: corev1.NodeStatus{Allocatable: node.Status.Allocatable},
@@ -104,7 +104,7 @@ func keepPlaceholderPod(pod *corev1.Pod) {
 	kept := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences, DeletionTimestamp: pod.DeletionTimestamp,
+			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences, DeletionTimestamp: pod.DeletionTimestamp, CreationTimestamp: pod.CreationTimestamp,
 		},
 		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, InitContainerStatuses: pod.Status.InitContainerStatuses},

@@ -68,3 +68,27 @@ func (p Policy) Keep(now time.Time, _ int) int { return p.Pool.Keep(p.Settings, 
 
 // Started is the pool's.
 func (p Policy) Started(now time.Time, found bool) { p.Pool.Started(p.Settings, now, found) }
+
+// Resume tells how many placeholders a pool has of which no decision is known: it shrinks no faster for that.
+func (p *Pool) Resume(now time.Time, places int) {
+	if len(p.kept) == 0 {
+		p.kept = []kept{{now, places}}
+	}
+}
+
+// Learning tells that the pool was watched for too short a time to say that less is enough.
+func (p *Pool) Learning(s *Settings) bool { return p.fit(s).seen < foundation }
+
+// Hits are the shares of the starts of late that were promised a place, and that had one; ok is false before the first.
+func (p *Pool) Hits() (promised, had float64, ok bool) {
+	if p.Counted == 0 {
+		return 0, 0, false
+	}
+	return float64(p.Promised / p.Counted), float64(p.Had / p.Counted), true
+}
+
+// Outlook is how many starts an hour other weeks let expect now, and Promise the chance of a place that the last decision
+// promises the next one.
+func (p *Pool) Outlook(s *Settings, now time.Time) (starts, promise float64) {
+	return p.fit(s).rates[s.hourOf(now)].mean(), p.promise
+}

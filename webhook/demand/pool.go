@@ -2,7 +2,6 @@ package demand
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
@@ -19,7 +18,6 @@ const (
 	mostShift  = 6.0              // in either direction
 	mostRise   = 1.0              // in an hour
 	foundation = 72.0             // hours after which hits are held against the objective
-	mostLeads  = 12               // lead times that are kept
 	mostGap    = 15 * time.Minute // without a word after which nothing is known of the time between
 	fadeOfHits = 0.998            // of each hit counted, at the next
 	clumps     = 1.2              // variance of starts over their mean, where their rate is known: some come together
@@ -41,12 +39,17 @@ type Pool struct {
 	Leads []number `json:"leads,omitempty"`
 	// Shift moves the quantile: what was had was less (above 0) than what was promised, or more.
 	Shift number `json:"shift"`
+	// Zone is where the hours of the week were counted, and Found how many placeholders there were when the pool was first sized.
+	Zone  string `json:"zone,omitempty"`
+	Found *int   `json:"found,omitempty"`
 	// Counted starts of late were promised so many hits, and had so many.
 	Counted  number `json:"counted"`
 	Promised number `json:"promised"`
 	Had      number `json:"had"`
 
 	forecast forecast
+	// underway is how long placeholders have been on their way that are not warm yet.
+	underway []time.Duration
 	// kept are decisions of late; capped tells that Max is in the way of more, promise what the last one promises a start.
 	kept    []kept
 	capped  bool
@@ -71,6 +74,7 @@ type kept struct {
 
 // advance lets time pass. A clock that was put back stands still until it has caught up, but for an hour at most.
 func (p *Pool) advance(s *Settings, now time.Time) {
+	p.countIn(s.zone(), now)
 	passed := now.Sub(p.At)
 	switch {
 	case passed > mostGap || passed < -time.Hour:
@@ -106,20 +110,33 @@ func (p *Pool) close(next int) {
 	p.forecast.fitted = false
 }
 
-// Started tells of a start and whether it found a place. Those of events teach nothing of other weeks.
+// Started tells of a start and whether it found a place.
 func (p *Pool) Started(s *Settings, now time.Time, found bool) {
+	p.Judged(s, now, p.Arrived(s, now), found)
+}
+
+// Arrived tells of a start, and returns which chance of a place it was promised. Those of events teach nothing of other weeks.
+func (p *Pool) Arrived(s *Settings, now time.Time) (promised float64) {
 	p.advance(s, now)
-	if s.event(now) != nil {
+	if s.event(now) == nil {
+		p.Hour.Starts++
+		p.Recent++
+	}
+	return p.promise
+}
+
+// Judged tells whether a start that had arrived has found a place, which is known once its Workspace runs.
+func (p *Pool) Judged(s *Settings, now time.Time, promised float64, found bool) {
+	p.advance(s, now)
+	if s.event(now) != nil || s.Objective == 0 && s.WaitingHour == 0 {
 		return
 	}
-	p.Hour.Starts++
-	p.Recent++
 	hit := number(0)
 	if found {
 		hit = 1
 	}
 	p.Counted = p.Counted*fadeOfHits + 1
-	p.Promised = p.Promised*fadeOfHits + number(p.promise)
+	p.Promised = p.Promised*fadeOfHits + number(promised)
 	p.Had = p.Had*fadeOfHits + hit
 	if s.Objective == 0 || p.fit(s).seen < foundation || p.capped {
 		return
@@ -130,29 +147,4 @@ func (p *Pool) Started(s *Settings, now time.Time, found bool) {
 	}
 	p.Hour.Rise += move
 	p.Shift = min(max(p.Shift+move, -mostShift), mostShift)
-}
-
-// Warmed tells how long a placeholder took to get warm.
-func (p *Pool) Warmed(lead time.Duration) {
-	if lead <= 0 {
-		return
-	}
-	p.Leads = append(p.Leads, number(lead.Seconds()))
-	if len(p.Leads) > mostLeads {
-		p.Leads = p.Leads[len(p.Leads)-mostLeads:]
-	}
-	p.forecast.fitted = false
-}
-
-// LeadTime is how long placeholders take to get warm on average, and the longest of late.
-func (p *Pool) LeadTime(s *Settings) (mean, longest time.Duration) {
-	if len(p.Leads) == 0 {
-		return s.LeadTime, s.LeadTime
-	}
-	sum := number(0)
-	for _, lead := range p.Leads {
-		sum += lead
-	}
-	seconds := func(n number) time.Duration { return time.Duration(float64(n) * float64(time.Second)) }
-	return seconds(sum / number(len(p.Leads))), seconds(slices.Max(p.Leads))
 }

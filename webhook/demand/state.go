@@ -16,12 +16,7 @@ const version = 1
 
 // State is what is known of all pools, by their names. It is kept in the data of a ConfigMap: under each pool's name an object in
 // JSON, which has its own version.
-type State struct {
-	Pools map[string]*Pool
-
-	// newer are the pools that a newer warmpool has written, as they are.
-	newer map[string]string
-}
+type State struct{ Pools map[string]*Pool }
 
 // mostBytes is what is written at most: some 350 pools.
 const mostBytes = 900 << 10
@@ -29,21 +24,21 @@ const mostBytes = 900 << 10
 // forgotten is how long a pool is kept that nothing is reported of: one may be gone from the configuration for a while.
 const forgotten = 28 * 24 * time.Hour
 
-// Write gives the data of the ConfigMap. Numbers have four digits: what is counted is no better than that. What a newer warmpool
-// wrote stays. The error names pools for which there is no room.
-func (s *State) Write(now time.Time) (map[string]string, error) {
-	data := maps.Clone(s.newer)
-	if data == nil {
-		data = map[string]string{}
-	}
+// Write gives the data of the ConfigMap, which has other data before. Numbers have four digits: what is counted is no better than
+// that. What a newer warmpool wrote stays. The error names pools for which there is no room.
+func (s *State) Write(before map[string]string, now time.Time) (map[string]string, error) {
+	data := map[string]string{}
 	size := 0
-	for name, text := range data {
-		size += len(name) + len(text)
+	for name, text := range before {
+		if isNewer(text) {
+			data[name] = text
+			size += len(name) + len(text)
+		}
 	}
 	var left []string
 	for _, name := range slices.Sorted(maps.Keys(s.Pools)) {
 		pool := s.Pools[name]
-		if _, keep := s.newer[name]; keep || pool.At.Before(now.Add(-forgotten)) {
+		if _, keep := data[name]; keep || pool.At.Before(now.Add(-forgotten)) {
 			continue
 		}
 		text, err := json.Marshal(written{Version: version, Pool: pool})
@@ -72,13 +67,12 @@ type written struct {
 // Read reads what Write gave. What is damaged is left out and named in the error, which is no reason to stop: it is learned anew.
 // So is what a newer warmpool wrote (ErrNewer), which stays as it was written.
 func Read(data map[string]string, now time.Time) (*State, error) {
-	state := &State{Pools: map[string]*Pool{}, newer: map[string]string{}}
+	state := &State{Pools: map[string]*Pool{}}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		pool, err := readPool(data[name], now)
 		switch {
 		case errors.Is(err, ErrNewer):
-			state.newer[name] = data[name]
 			errs = append(errs, fmt.Errorf("pool %q: %w", name, err))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("pool %q: what was known of its demand is damaged, and learned anew: %w", name, err))
@@ -90,16 +84,13 @@ func Read(data map[string]string, now time.Time) (*State, error) {
 }
 
 func readPool(text string, now time.Time) (*Pool, error) {
-	var of struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal([]byte(text), &of); err != nil {
-		return nil, err
-	}
+	of, err := versionOf(text)
 	switch {
-	case of.Version > version:
-		return nil, fmt.Errorf("%w: it has version %d, and this one knows up to %d", ErrNewer, of.Version, version)
-	case of.Version < 1:
+	case err != nil:
+		return nil, err
+	case of > version:
+		return nil, fmt.Errorf("%w: it has version %d, and this one knows up to %d", ErrNewer, of, version)
+	case of < 1:
 		return nil, errors.New("it has no version")
 	}
 	read := written{Pool: &Pool{}}
@@ -107,6 +98,19 @@ func readPool(text string, now time.Time) (*Pool, error) {
 		return nil, err
 	}
 	return read.Pool, read.check(now)
+}
+
+func versionOf(text string) (int, error) {
+	var of struct {
+		Version int `json:"version"`
+	}
+	err := json.Unmarshal([]byte(text), &of)
+	return of.Version, err
+}
+
+func isNewer(text string) bool {
+	of, err := versionOf(text)
+	return err == nil && of > version
 }
 
 // ErrNewer says that what is known of a pool is from a newer warmpool.
@@ -136,6 +140,8 @@ func (p *Pool) check(now time.Time) error {
 		return fmt.Errorf("shift: %v is beyond ±%v", float64(p.Shift), mostShift)
 	case math.Abs(float64(p.Hour.Rise)) > mostCount:
 		return fmt.Errorf("hour.rise: %v is no move", float64(p.Hour.Rise))
+	case p.Found != nil && !(*p.Found >= 0 && *p.Found <= mostCount):
+		return fmt.Errorf("found: %d is no count", *p.Found)
 	case p.At.After(now.Add(time.Hour)):
 		return fmt.Errorf("at: %s is in the future", p.At.Format(time.RFC3339))
 	}

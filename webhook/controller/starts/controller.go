@@ -36,6 +36,14 @@ type Teller interface {
 	Once(name string, regarding runtime.Object, kind, reason, action, note string)
 }
 
+// Listener is told of the Workspace pods that are watched: each as it is now, each that is gone, and how those of a pool have
+// started: found tells that the pod came beside a placeholder that had its image, or in the place of one. It must not block.
+type Listener interface {
+	Seen(pod *corev1.Pod)
+	Gone(pod *corev1.Pod)
+	Started(pod *corev1.Pod, pool string, found bool)
+}
+
 // Controller tells how Workspaces start. It works on the leader only, and tells of no start that was before its time.
 type Controller struct {
 	follow.Signal
@@ -46,6 +54,7 @@ type Controller struct {
 	scheme  *runtime.Scheme
 	history *history
 	nodes   *Occupancy
+	listens []Listener
 	watch   func(context.Context, labels.Selector) error // watchPods
 	began   time.Time                                    // of Start, in whole seconds as the API server's times are
 
@@ -68,6 +77,9 @@ func New(mgr ctrl.Manager, source func() *policy.Evaluator, events Teller) *Cont
 
 // Occupancy tells which nodes have Workspaces while the Controller runs.
 func (c *Controller) Occupancy() *Occupancy { return c.nodes }
+
+// Listen has a Listener told of all pods; to be called before the Controller starts.
+func (c *Controller) Listen(l Listener) { c.listens = append(c.listens, l) }
 
 // NeedLeaderElection says yes: each start is counted once.
 func (c *Controller) NeedLeaderElection() bool { return true }
@@ -142,6 +154,9 @@ func (c *Controller) seen(obj any, queue workqueue.TypedDelayingInterface[types.
 		return
 	}
 	c.nodes.see(pod)
+	for _, l := range c.listens {
+		l.Seen(pod)
+	}
 	at, ok := begun(pod)
 	if !ok {
 		return
@@ -163,6 +178,9 @@ func (c *Controller) gone(obj any) {
 	}
 	if pod, ok := obj.(*corev1.Pod); ok {
 		c.nodes.drop(pod.UID)
+		for _, l := range c.listens {
+			l.Gone(pod)
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.told, pod.UID)
@@ -199,6 +217,11 @@ func (c *Controller) tell(pod *corev1.Pod) {
 	seconds.WithLabelValues(pool.name(), s.path).Observe(s.took.Seconds())
 	starts.WithLabelValues(pool.name(), s.path, s.cause).Inc()
 	c.log.V(1).Info("Workspace started", "namespace", pod.Namespace, "name", pod.Name, "path", s.path, "cause", s.cause, "seconds", s.took.Seconds())
+	for _, l := range c.listens {
+		if pool.pool != nil {
+			l.Started(pod, pool.name(), s.path != pathCold)
+		}
+	}
 	if s.path == pathCold {
 		c.events.Once("warmpool-start-"+string(pod.UID), pod, corev1.EventTypeNormal, reasonCold, "StartWorkspace", s.note)
 	}

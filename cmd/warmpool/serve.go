@@ -28,6 +28,7 @@ import (
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/controller/audits"
 	"warmpool.sh/webhook/controller/imagesync"
+	"warmpool.sh/webhook/controller/scaling"
 	"warmpool.sh/webhook/controller/starts"
 	"warmpool.sh/webhook/controller/warmlabels"
 	"warmpool.sh/webhook/events"
@@ -193,6 +194,10 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 	starts := starts.New(mgr, evaluators.Current, recorder)
 	warm := warmlabels.New(mgr, evaluators.Current, starts.Occupancy())
 	starts.Occupancy().OnChange(warm.Changed)
+	sizes := scaling.New(mgr, scaling.Options{
+		Source: evaluators.Current, Sizes: evaluators.Sizes, Events: recorder, Occupants: starts.Occupancy(), Namespace: o.certs.Namespace,
+	})
+	starts.Listen(sizes)
 	evaluators.Changed = []func(){images.Changed, warm.Changed, audits.Changed, starts.Changed}
 	if err := o.keepPlacement(mgr, evaluators); err != nil {
 		return fmt.Errorf("set up: %w", err)
@@ -210,6 +215,7 @@ func (o *serveOptions) start(ctx context.Context, mgr *probes, recorder *events.
 		mgr.Add(seen),
 		mgr.Add(audits),
 		mgr.Add(starts),
+		mgr.Add(sizes),
 		images.SetupWithManager(mgr),
 		warm.SetupWithManager(mgr),
 		mgr.AddReadyzCheck("certificate", certificates.Ready),

@@ -76,6 +76,9 @@ func (p *Pool) Resume(now time.Time, places int) {
 	}
 }
 
+// Withheld tells that the pool has not what the last decision asks for: starts that find no place then are no reason to ask for more.
+func (p *Pool) Withheld() { p.capped = true }
+
 // Learning tells that the pool was watched for too short a time to say that less is enough.
 func (p *Pool) Learning(s *Settings) bool { return p.fit(s).seen < foundation }
 

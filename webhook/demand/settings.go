@@ -79,6 +79,9 @@ func (s *Settings) event(at time.Time) *Event {
 	return nil
 }
 
+// At is the event at a time; nil: none.
+func (s *Settings) At(at time.Time) *Event { return s.event(at) }
+
 // bounded keeps a number of placeholders within Min and Max.
 func (s *Settings) bounded(places int) int {
 	places = max(places, s.Min)

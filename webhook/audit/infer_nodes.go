@@ -134,8 +134,8 @@ func requirementsOf(spec *corev1.PodSpec) []corev1.NodeSelectorRequirement {
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
 		asked = append(asked, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{spec.NodeSelector[key]}})
 	}
-	if a := spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+	if required := cluster.RequiredNodes(spec); required != nil {
+		for _, term := range required.NodeSelectorTerms {
 			asked = append(asked, term.MatchExpressions...)
 		}
 	}

@@ -2,21 +2,14 @@ package placement
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"warmpool.sh/webhook/cluster"
 )
 
 const (
 	requiredTerms = "requiredDuringSchedulingIgnoredDuringExecution"
 	termsPointer  = "/affinity/nodeAffinity/" + requiredTerms + "/nodeSelectorTerms"
 )
-
-// requiredNodeSelectorTerms is nil when there is no required node affinity.
-func requiredNodeSelectorTerms(spec *corev1.PodSpec) *[]corev1.NodeSelectorTerm {
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return nil
-	}
-	return &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-}
 
 func isEmpty(term *corev1.NodeSelectorTerm) bool {
 	return len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0
@@ -33,7 +26,7 @@ func (p *Pool) Require(spec *corev1.PodSpec, pointer string, patch *Patch) {
 		p.requireNew(spec, pointer, patch)
 	case len(fit.Loose) > 0:
 		spec.Affinity = spec.Affinity.DeepCopy()
-		terms := *requiredNodeSelectorTerms(spec)
+		terms := cluster.RequiredNodes(spec).NodeSelectorTerms
 		for _, i := range fit.Loose {
 			requirement := *p.Requirement.DeepCopy()
 			expressions := Index(pointer+termsPointer, i) + "/matchExpressions"

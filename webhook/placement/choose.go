@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 )
 
@@ -164,8 +165,8 @@ func (p *Pools) Named(spec *corev1.PodSpec) []*Pool {
 // nodeRequirements are all requirements on node labels that a spec mentions anywhere.
 func nodeRequirements(spec *corev1.PodSpec) []corev1.NodeSelectorRequirement {
 	requirements := selectorRequirements(spec.NodeSelector)
-	if terms := requiredNodeSelectorTerms(spec); terms != nil {
-		for _, term := range *terms {
+	if required := cluster.RequiredNodes(spec); required != nil {
+		for _, term := range required.NodeSelectorTerms {
 			requirements = append(requirements, term.MatchExpressions...)
 		}
 	}

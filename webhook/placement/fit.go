@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"warmpool.sh/webhook/cluster"
 )
 
 // Fit says how a PodSpec's required node selection stands to a pool.
@@ -50,14 +52,15 @@ func (p *Pool) Fit(spec *corev1.PodSpec) Fit {
 	value, pinned := spec.NodeSelector[p.Requirement.Key]
 	fit.Pinned = pinned && slices.Contains(p.Requirement.Values, value)
 
-	terms := requiredNodeSelectorTerms(spec)
-	if terms == nil {
+	required := cluster.RequiredNodes(spec)
+	if required == nil {
 		fit.Unrestricted = true
 		return fit
 	}
+	terms := required.NodeSelectorTerms
 	var dead []Exclusion
-	for i := range *terms {
-		term := &(*terms)[i]
+	for i := range terms {
+		term := &terms[i]
 		admitting, key := p.admitting(offers, labels(term.MatchExpressions, selector), term.MatchFields)
 		pinned := fit.Pinned || slices.ContainsFunc(term.MatchExpressions, p.pins)
 		switch excluded := isEmpty(term) || len(admitting) == 0 && len(offers) > 0; {
@@ -69,10 +72,10 @@ func (p *Pool) Fit(spec *corev1.PodSpec) Fit {
 			fit.Loose = append(fit.Loose, i)
 		}
 	}
-	if len(*terms) == 0 { // as good as an empty term; the API server refuses it
+	if len(terms) == 0 { // as good as an empty term; the API server refuses it
 		dead = []Exclusion{{}}
 	}
-	if len(fit.Excluded)+len(dead) >= len(*terms) {
+	if len(fit.Excluded)+len(dead) >= len(terms) {
 		fit.Conflict = true
 		fit.Excluded = append(fit.Excluded, dead...)
 		slices.SortFunc(fit.Excluded, func(a, b Exclusion) int { return a.Term - b.Term })
@@ -151,13 +154,14 @@ func (p *Pool) ways(spec *corev1.PodSpec) []way {
 	if len(offers) == 0 {
 		return nil
 	}
-	terms := requiredNodeSelectorTerms(spec)
-	if terms == nil {
+	required := cluster.RequiredNodes(spec)
+	if required == nil {
 		return []way{{-1, offers, selector, nil}}
 	}
+	terms := required.NodeSelectorTerms
 	var ways []way
-	for i := range *terms {
-		term := &(*terms)[i]
+	for i := range terms {
+		term := &terms[i]
 		asked := labels(term.MatchExpressions, selector)
 		if admitting, _ := p.admitting(offers, asked, term.MatchFields); len(admitting) > 0 && !isEmpty(term) {
 			ways = append(ways, way{i, admitting, selector, asked})

@@ -93,7 +93,7 @@ func compilePool(cfg *config.Pool, facts *cluster.Snapshot) *Pool {
 		pool.NodeTaints = append(append(pool.NodeTaints, np.Taints...), np.StartupTaints...)
 	}
 	pool.addMissingOffers()
-	pool.Taints = append(pool.Taints, configuredTaints(cfg)...)
+	pool.Taints = append(pool.Taints, cfg.Taints()...)
 	for _, glob := range cfg.Accelerators {
 		taint := corev1.Taint{Key: deviceTaint(glob), Effect: corev1.TaintEffectNoSchedule}
 		// A declared taint is the device's own, with its value: to ask for both would deny who tolerates that value.
@@ -149,17 +149,6 @@ func (p *Pool) addMissingOffers() {
 			p.offers = append(p.offers, &offer{byKey: map[string]values{NormalKey(one.Key): anything().read([]corev1.NodeSelectorRequirement{one})}})
 		}
 	}
-}
-
-func configuredTaints(cfg *config.Pool) []corev1.Taint {
-	var taints []corev1.Taint
-	for _, text := range cfg.NodeTaints {
-		// Validation has refused what does not parse.
-		if taint, err := config.ParseTaint(text); err == nil {
-			taints = append(taints, taint)
-		}
-	}
-	return taints
 }
 
 // addSeen takes up what the pool's nodes show.

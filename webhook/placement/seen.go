@@ -120,7 +120,7 @@ const maxDoubted = 64
 // Doubts are the parts of the node selection that admit the pool and that no node of it may meet all the same: a label that
 // neither NodePools nor nodes have, or one that all nodes have otherwise. None where some term is beyond doubt.
 func (p *Pool) Doubts(spec *corev1.PodSpec) []Exclusion {
-	if terms := requiredNodeSelectorTerms(spec); terms != nil && len(*terms) > maxDoubted {
+	if required := cluster.RequiredNodes(spec); required != nil && len(required.NodeSelectorTerms) > maxDoubted {
 		return nil
 	}
 	var doubts []Exclusion

@@ -50,7 +50,7 @@ func newClassifier(facts *cluster.Snapshot) *classifier {
 		for key := range spec.NodeSelector {
 			keys[key] = true
 		}
-		required := requiredNodes(spec)
+		required := cluster.RequiredNodes(spec)
 		if required == nil {
 			continue
 		}

@@ -78,7 +78,7 @@ func (d *Daemon) judge(ds *appsv1.DaemonSet, defaults corev1.ResourceList, facts
 		d.problems = append(d.problems, "DaemonSet "+d.Name+" "+fmt.Sprintf(format, args...))
 	}
 	spec := &ds.Spec.Template.Spec
-	if required := requiredNodes(spec); required != nil {
+	if required := cluster.RequiredNodes(spec); required != nil {
 		if _, err := nodeaffinity.NewNodeSelector(required); err != nil {
 			note("has a node affinity that cannot be read, and is counted wherever its other terms do not decide: %v", err)
 		}
@@ -122,13 +122,6 @@ func reliesOnDefault(spec *corev1.PodSpec, name corev1.ResourceName) bool {
 		_, limits := c.Resources.Limits[name]
 		return !requests && !limits
 	})
-}
-
-func requiredNodes(spec *corev1.PodSpec) *corev1.NodeSelector {
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
-		return nil
-	}
-	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
 // runsOn tells whether the node, which keeps the taints, has a pod of the DaemonSet. Where the node selection cannot be

@@ -10,6 +10,8 @@ import (
 	iradix "github.com/hashicorp/go-immutable-radix/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"warmpool.sh/webhook/cluster"
 )
 
 // group is the nodes of one pool.
@@ -53,12 +55,7 @@ func newGroup(poolLabel string) *group {
 // counts tells whether a node's numbers can be gone by: it is ready, stays, and says what it offers. Without any Ready
 // condition, as in a manifest, it counts.
 func counts(node *corev1.Node) bool {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
-			return false
-		}
-	}
-	return node.DeletionTimestamp == nil && len(node.Status.Allocatable) > 0
+	return cluster.MayBeReady(node) && node.DeletionTimestamp == nil && len(node.Status.Allocatable) > 0
 }
 
 func (g *group) add(m *member, class *class) {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/config"
 )
 
@@ -141,7 +142,7 @@ func (s *Shape) matches(labels map[string]string, spec *corev1.PodSpec) bool {
 			return false
 		}
 	}
-	required := requiredNodes(spec)
+	required := cluster.RequiredNodes(spec)
 	return required == nil || slices.ContainsFunc(required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool { return s.meets(labels, &term) })
 }
 

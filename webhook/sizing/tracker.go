@@ -72,11 +72,7 @@ func NewTracker(cfg *config.WarmPoolConfiguration) *Tracker {
 		for _, value := range values {
 			t.poolOf[[2]string{key, value}] = pool.Name
 		}
-		for _, s := range pool.NodeTaints {
-			if taint, err := config.ParseTaint(s); err == nil { // a validated configuration has no others
-				t.nodeTaints[pool.Name] = append(t.nodeTaints[pool.Name], taint)
-			}
-		}
+		t.nodeTaints[pool.Name] = pool.Taints()
 	}
 	t.labelKeys = slices.Sorted(maps.Keys(keys))
 	return t

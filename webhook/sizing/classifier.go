@@ -31,7 +31,6 @@ type class struct {
 	key      string
 	daemons  []*Daemon
 	overhead corev1.ResourceList
-	nodes    int // that the classifier knows it for
 }
 
 func newClassifier(facts *cluster.Snapshot) *classifier {
@@ -118,23 +117,22 @@ func changed[T any](now, before cluster.Facts[T], matters func(key string) bool)
 	return slices.ContainsFunc(keys, matters)
 }
 
-// take gives the class of a node that description describes; release forgets it when no node is left, so that a
-// DaemonSet that asks for nodes by name does not make the memory grow.
-func (c *classifier) take(node *corev1.Node, description string) *class {
+// of gives the class of a node.
+func (c *classifier) of(node *corev1.Node) *class {
+	description := c.describe(node)
 	known := c.known[description]
 	if known == nil {
 		known = c.classOf(node)
 		c.known[description] = known
 	}
-	known.nodes++
 	return known
 }
 
-func (c *classifier) release(description string) {
-	if known := c.known[description]; known != nil {
-		if known.nodes--; known.nodes == 0 {
-			delete(c.known, description)
-		}
+// forget keeps DaemonSets that ask for nodes by name from making the memory grow: those of nodes that are gone are
+// forgotten once there are more classes than the number, and a few.
+func (c *classifier) forget(classes int) {
+	if len(c.known) > classes+100 {
+		clear(c.known)
 	}
 }
 

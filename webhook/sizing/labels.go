@@ -3,6 +3,7 @@ package sizing
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,109 +17,78 @@ const mostValues = 64
 type labelCounts struct {
 	nodes int
 	byKey map[string]*valueCounts
-	made  *cluster.NodeLabels // nil: to be made anew
 }
 
 type valueCounts struct {
-	nodes   int // that have the label
-	byValue map[string]int
+	nodes  int // that have the label
+	values map[string]bool
 }
 
-// count takes a node in, or out by -1. What nodes have in common, and so what is made of it, mostly stays.
-func (c *labelCounts) count(node *corev1.Node, by int) {
-	c.nodes += by
-	same := c.made != nil
+// labelsOf are the labels of nodes of a pool, by the value of the label that marks them.
+func labelsOf(members []*member, poolLabel string) map[string]cluster.NodeLabels {
+	byValue := map[string]*labelCounts{}
+	for _, m := range members {
+		value := m.node.Labels[poolLabel]
+		if byValue[value] == nil {
+			byValue[value] = &labelCounts{byKey: map[string]*valueCounts{}}
+		}
+		byValue[value].count(m.node)
+	}
+	all := make(map[string]cluster.NodeLabels, len(byValue))
+	for value, counts := range byValue {
+		all[value] = counts.labels()
+	}
+	return all
+}
+
+func (c *labelCounts) count(node *corev1.Node) {
+	c.nodes++
 	for key, value := range node.Labels {
 		if key == corev1.LabelHostname {
 			continue
 		}
 		v := c.byKey[key]
 		if v == nil {
-			v = &valueCounts{byValue: map[string]int{}}
+			v = &valueCounts{values: map[string]bool{}}
 			c.byKey[key] = v
 		}
-		listed := len(v.byValue) <= mostValues
-		v.nodes += by
-		v.byValue[value] += by
-		switch v.byValue[value] {
-		case 0:
-			delete(v.byValue, value)
-			same = same && !listed && len(v.byValue) > mostValues
-		case by:
-			same = same && !listed
+		v.nodes++
+		if len(v.values) <= mostValues {
+			v.values[value] = true
 		}
-		if v.nodes == 0 {
-			delete(c.byKey, key)
-		}
-	}
-	if !same || !c.isCurrent() {
-		c.made = nil
 	}
 }
 
-// isCurrent tells whether every label is on all nodes, or not, as it was said to be.
-func (c *labelCounts) isCurrent() bool {
+func (c *labelCounts) labels() cluster.NodeLabels {
+	labels := cluster.NodeLabels{Nodes: c.nodes, ByKey: make(map[string]cluster.SeenLabel, len(c.byKey))}
 	for key, v := range c.byKey {
-		if c.made.ByKey[key].All != (v.nodes == c.nodes) {
-			return false
+		label := cluster.SeenLabel{All: v.nodes == c.nodes}
+		if len(v.values) <= mostValues {
+			label.Values = slices.Sorted(maps.Keys(v.values))
 		}
+		labels.ByKey[key] = label
 	}
-	return (c.made.Nodes == 0) == (c.nodes == 0)
+	return labels
 }
 
-func (c *labelCounts) make() cluster.NodeLabels {
-	if c.made == nil {
-		c.made = &cluster.NodeLabels{ByKey: make(map[string]cluster.SeenLabel, len(c.byKey))}
-		for key, v := range c.byKey {
-			label := cluster.SeenLabel{All: v.nodes == c.nodes}
-			if len(v.byValue) <= mostValues {
-				label.Values = slices.Sorted(maps.Keys(v.byValue))
-			}
-			c.made.ByKey[key] = label
-		}
-	}
-	return cluster.NodeLabels{Nodes: c.nodes, ByKey: c.made.ByKey}
-}
-
-// countLabels counts the labels of a node of the group by the value of the label that marks it.
-func (g *group) countLabels(node *corev1.Node, by int) {
-	value := node.Labels[g.poolLabel]
-	counts := g.labels[value]
-	if counts == nil {
-		counts = &labelCounts{byKey: map[string]*valueCounts{}}
-		g.labels[value] = counts
-	}
-	counts.count(node, by)
-	if counts.nodes == 0 {
-		delete(g.labels, value)
-	}
-}
-
-func (g *group) nodeLabels() map[string]cluster.NodeLabels {
-	all := make(map[string]cluster.NodeLabels, len(g.labels))
-	for value, counts := range g.labels {
-		all[value] = counts.make()
+// byHostname are the nodes by their label kubernetes.io/hostname.
+func byHostname(nodes map[string]*corev1.Node) map[string][]*corev1.Node {
+	all := map[string][]*corev1.Node{}
+	for _, node := range nodes {
+		hostname := node.Labels[corev1.LabelHostname]
+		all[hostname] = append(all[hostname], node)
 	}
 	return all
 }
 
-// hostnameKey is where a node is found by its label kubernetes.io/hostname, which is not always its name.
-func hostnameKey(node *corev1.Node) []byte {
-	hostname := node.Labels[corev1.LabelHostname]
-	if hostname == "" {
-		hostname = node.Name
-	}
-	return []byte(hostname + "\x00" + node.Name)
-}
-
-// ByHostname are the nodes with the label kubernetes.io/hostname.
+// ByHostname are the nodes with the label kubernetes.io/hostname, for which the name stands where it is not there.
 func (s *Sizes) ByHostname(hostname string) []*corev1.Node {
-	var nodes []*corev1.Node
-	if s.hostnames != nil {
-		s.hostnames.Root().WalkPrefix([]byte(hostname+"\x00"), func(_ []byte, node *corev1.Node) bool {
+	nodes := slices.Clone(s.byHostname[hostname])
+	if node := s.nodes.Get(hostname); node != nil {
+		if label := node.Labels[corev1.LabelHostname]; label == "" || label == hostname {
 			nodes = append(nodes, node)
-			return false
-		})
+		}
 	}
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	return nodes
 }

@@ -16,39 +16,37 @@ import (
 // sizesOf takes a pool's numbers from the best source that has some: nodes, NodeClaims, nodes that were seen, the
 // configuration.
 func (t *Tracker) sizesOf(pool *config.Pool) *PoolSizes {
-	nodes := t.nodes[pool.Name]
+	nodes := t.nodes.of(pool.Name)
 	sizes := &PoolSizes{
 		Unknown:  fmt.Sprintf("no node of pool %s has been seen, and sizing.allocatable is not configured", pool.Name),
 		Problems: t.classifier.problems,
 	}
+	key, _ := pool.Label()
 	for _, source := range []struct {
-		name  Source
-		group func() *group
+		name    Source
+		members func() []*member
 	}{
-		{FromNodes, func() *group { return nodes }},
-		{FromNodeClaims, func() *group { return t.claims[pool.Name] }},
-		{FromLastSeen, func() *group { return t.standIns(pool, t.lastSeen(pool)) }},
-		{FromConfig, func() *group { return t.standIns(pool, t.configured(pool)) }},
+		{FromNodes, func() []*member { return nodes }},
+		{FromNodeClaims, func() []*member { return t.claims.of(pool.Name) }},
+		{FromLastSeen, func() []*member { return t.standIns(pool, t.lastSeen(pool)) }},
+		{FromConfig, func() []*member { return t.standIns(pool, t.configured(pool)) }},
 	} {
-		if g := source.group(); len(g.kinds) > 0 {
-			sizes = g.sizes(source.name, t.classifier.problems, pool.Autoscaler == config.Karpenter && !t.startsNone(pool))
+		if kinds := kindsOf(source.members()); len(kinds) > 0 {
+			sizes = sizesFrom(kinds, source.name, key, t.classifier.problems, pool.Autoscaler == config.Karpenter && !t.startsNone(pool))
 			break
 		}
 	}
-	sizes.Taints, sizes.Labels = nodes.sortedTaints(), nodes.nodeLabels()
+	sizes.Taints, sizes.Labels = taintsOf(nodes), labelsOf(nodes, key)
 	return sizes
 }
 
-// standIns groups those of the nodes that are of the pool.
-func (t *Tracker) standIns(pool *config.Pool, nodes []*corev1.Node) *group {
-	key, _ := pool.Label()
-	g := newGroup(key)
+// standIns are those of the nodes that are of the pool.
+func (t *Tracker) standIns(pool *config.Pool, nodes []*corev1.Node) []*member {
+	var members []*member
 	for _, node := range nodes {
-		if counts(node) && slices.Contains(t.poolsOf(node), pool.Name) {
-			g.add(&member{node: node}, t.classifier.classOf(node))
-		}
+		members = append(members, t.members(node, nil)...)
 	}
-	return g
+	return slices.DeleteFunc(members, func(m *member) bool { return m.pool != pool.Name })
 }
 
 // nodeOf is the node that a NodeClaim announces.

@@ -20,20 +20,18 @@ type TooLarge struct {
 	Most     resource.Quantity
 }
 
-// tooLarge are such DaemonSets of the kind. A device of which all nodes list none may appear when its plugin starts.
-func (k *kind) tooLarge() []TooLarge {
+// tooLarge are such DaemonSets. A device of which all nodes list none may appear when its plugin starts.
+func tooLarge(daemons []*Daemon, offers map[corev1.ResourceName]*offered) []TooLarge {
 	var found []TooLarge
-	for _, d := range k.class.daemons {
+	for _, d := range daemons {
 		if d.nodes != nil {
 			continue // static pods do run
 		}
 		for _, name := range slices.Sorted(maps.Keys(d.Request)) {
-			tree := k.allocatable[name]
-			if tree == nil {
+			if offers[name] == nil {
 				continue
 			}
-			_, node, _ := tree.Root().Maximum()
-			quantity, most := d.Request[name], node.Status.Allocatable[name]
+			quantity, most := d.Request[name], offers[name].most.Status.Allocatable[name]
 			if most.Sign() > 0 && quantity.Cmp(most) > 0 {
 				found = append(found, TooLarge{d, name, most})
 				break

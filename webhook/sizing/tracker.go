@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	iradix "github.com/hashicorp/go-immutable-radix/v2"
 	corev1 "k8s.io/api/core/v1"
 
 	"warmpool.sh/webhook/cluster"
@@ -13,8 +12,10 @@ import (
 
 // Sizes are the shapes of every pool at one moment. Immutable.
 type Sizes struct {
-	byPool    map[string]*PoolSizes
-	hostnames *iradix.Tree[*corev1.Node]
+	byPool map[string]*PoolSizes
+	nodes  cluster.Facts[corev1.Node]
+	// byHostname are the nodes whose label kubernetes.io/hostname is not their name.
+	byHostname map[string][]*corev1.Node
 }
 
 // PoolSizes are the shapes of one pool.
@@ -45,20 +46,22 @@ func (s *Sizes) Pool(name string) *PoolSizes {
 	return &PoolSizes{Unknown: "the pool is not configured"}
 }
 
-// Tracker keeps Sizes up to date. It is used by one goroutine at a time.
+// Tracker makes Sizes, which follow from a Snapshot alone. It remembers by node which pools the node is of and which
+// DaemonSets run there, and the sizes of pools in which nothing changed. It is used by one goroutine at a time.
 type Tracker struct {
 	config     *config.WarmPoolConfiguration
-	facts      *cluster.Snapshot
-	classifier *classifier
 	poolOf     map[[2]string]string // label key and value → pool name
 	labelKeys  []string
 	nodeTaints map[string][]corev1.Taint // configured, by pool name
-	// nodes and claims are the nodes that there are and that NodeClaims announce, by pool name.
-	nodes, claims map[string]*group
+
+	facts      *cluster.Snapshot // of the last Update
+	classifier *classifier
+	// nodes and claims are the nodes that there are and that NodeClaims announce.
+	nodes, claims memory
+	// renamed are the nodes whose label kubernetes.io/hostname is not their name, by name.
+	renamed map[string]*corev1.Node
 	// made are the sizes of the pools in which nothing changed.
 	made map[string]*PoolSizes
-	// hostnames are all nodes by their hostnameKey.
-	hostnames *iradix.Tree[*corev1.Node]
 }
 
 // NewTracker makes a Tracker for one configuration.
@@ -78,114 +81,40 @@ func NewTracker(cfg *config.WarmPoolConfiguration) *Tracker {
 	return t
 }
 
-// Update takes a Snapshot in. After a change of nodes and NodeClaims it costs in proportion to those that changed; a
-// change of what DaemonSets ask for, with their LimitRanges and RuntimeClasses, makes it count every node anew.
+// Update makes the Sizes of a Snapshot. After a change of nodes and NodeClaims only those that changed are looked at
+// closely, and their pools are made anew; what DaemonSets ask for changes every node.
 func (t *Tracker) Update(facts *cluster.Snapshot) *Sizes {
 	before := t.facts
 	if before == nil || t.classifier.outdated(facts, before) {
 		before = &cluster.Snapshot{}
 		t.classifier, t.made = newClassifier(facts), map[string]*PoolSizes{}
-		t.nodes, t.claims = t.newGroups(), t.newGroups()
-		t.hostnames = iradix.New[*corev1.Node]()
+		t.nodes, t.claims, t.renamed = memory{}, memory{}, map[string]*corev1.Node{}
 	}
-	if changed(facts.LastSeen, before.LastSeen, nil) || changed(facts.NodePools, before.NodePools, nil) {
+	if facts.LastSeen.Differs(before.LastSeen) || facts.NodePools.Differs(before.NodePools) {
 		clear(t.made)
 	}
 	t.facts = facts
-	index := t.hostnames.Txn()
-	refresh(facts.Nodes, before.Nodes,
-		func(name string) {
-			if node := before.Nodes.Get(name); node != nil {
-				index.Delete(hostnameKey(node))
-			}
-			t.remove(t.nodes, name)
-		},
-		func(_ string, node *corev1.Node) {
-			index.Insert(hostnameKey(node), node)
-			t.add(t.nodes, node, nil)
-		})
-	t.hostnames = index.Commit()
-	refresh(facts.NodeClaims, before.NodeClaims,
-		func(name string) { t.remove(t.claims, name) },
-		func(name string, claim *cluster.NodeClaim) {
-			if !claim.Deleting {
-				t.add(t.claims, nodeOf(name, claim), t.nodeTaints)
-			}
-		})
-	return t.sizes()
-}
-
-// refresh takes out what changed and puts in what there is of it now.
-func refresh[T any](now, before cluster.Facts[T], remove func(key string), add func(key string, object *T)) {
-	if keys, ok := now.ChangedSince(before); ok {
-		for _, key := range keys {
-			remove(key)
-			if object := now.Get(key); object != nil {
-				add(key, object)
-			}
+	changed := func(pool string) { delete(t.made, pool) }
+	eachChange(before.Nodes, facts.Nodes, func(name string, node *corev1.Node) {
+		delete(t.renamed, name)
+		if node == nil {
+			t.nodes.replace(name, nil, changed)
+			return
 		}
-		return
-	}
-	for key := range before.All() {
-		remove(key)
-	}
-	for key, object := range now.All() {
-		add(key, object)
-	}
-}
-
-func (t *Tracker) newGroups() map[string]*group {
-	groups := make(map[string]*group, len(t.config.Pools))
-	for i := range t.config.Pools {
-		key, _ := t.config.Pools[i].Label()
-		groups[t.config.Pools[i].Name] = newGroup(key)
-	}
-	return groups
-}
-
-// poolsOf are the pools, at most one for each label, whose label the node has.
-func (t *Tracker) poolsOf(node *corev1.Node) []string {
-	var pools []string
-	for _, key := range t.labelKeys {
-		value, has := node.Labels[key]
-		if pool, ok := t.poolOf[[2]string{key, value}]; has && ok && !slices.Contains(pools, pool) {
-			pools = append(pools, pool)
+		if hostname := node.Labels[corev1.LabelHostname]; hostname != "" && hostname != name {
+			t.renamed[name] = node
 		}
-	}
-	return pools
-}
-
-// add counts the node in its pools, in each with the taints that it will get there.
-func (t *Tracker) add(groups map[string]*group, node *corev1.Node, taints map[string][]corev1.Taint) {
-	for _, pool := range t.poolsOf(node) {
-		delete(t.made, pool)
-		m := &member{node: withTaints(node, taints[pool])}
-		var class *class
-		if counts(node) {
-			m.description = t.classifier.describe(m.node)
-			class = t.classifier.take(m.node, m.description)
+		t.nodes.replace(name, t.members(node, nil), changed)
+	})
+	eachChange(before.NodeClaims, facts.NodeClaims, func(name string, claim *cluster.NodeClaim) {
+		if claim == nil || claim.Deleting {
+			t.claims.replace(name, nil, changed)
+			return
 		}
-		groups[pool].add(m, class)
-	}
-}
-
-// remove takes the node out of the pools that it was counted in.
-func (t *Tracker) remove(groups map[string]*group, name string) {
-	for pool, g := range groups {
-		m := g.nodes[name]
-		if m == nil {
-			continue
-		}
-		delete(t.made, pool)
-		g.remove(m)
-		if m.kind != "" {
-			t.classifier.release(m.description)
-		}
-	}
-}
-
-func (t *Tracker) sizes() *Sizes {
-	all := &Sizes{byPool: make(map[string]*PoolSizes, len(t.config.Pools)), hostnames: t.hostnames}
+		t.claims.replace(name, t.members(nodeOf(name, claim), t.nodeTaints), changed)
+	})
+	t.classifier.forget(2 * (t.nodes.len() + t.claims.len()))
+	all := &Sizes{byPool: make(map[string]*PoolSizes, len(t.config.Pools)), nodes: facts.Nodes, byHostname: byHostname(t.renamed)}
 	for i := range t.config.Pools {
 		pool := &t.config.Pools[i]
 		if t.made[pool.Name] == nil {

@@ -2,7 +2,7 @@
 //
 // events of informers (transform.go drops what no rule needs) -> objects of one kind (cluster/kinds.go lists the kinds,
 // kind.go asks whether anything is different) -> a new Snapshot that shares all that did not change (reader.go: off the
-// request path, at most every 25 ms). custom.go starts and stops the informers of custom kinds as their CRDs come and go.
+// request path, at most every 25 ms, and less often where that costs much). custom.go starts and stops the informers of custom kinds as their CRDs come and go.
 //
 // Commands that look once list instead (list.go, read.go), audits with what is around (around.go); what the user may not
 // list is then not known.

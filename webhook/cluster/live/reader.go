@@ -19,6 +19,9 @@ import (
 
 const notSynced = "not synced yet"
 
+// maxPause bounds how old a Snapshot may be, however long it takes to make one.
+const maxPause = 500 * time.Millisecond
+
 // Reader keeps a Snapshot of the cluster up to date. Add it to the manager, whose cache must be made with CacheOptions.
 type Reader struct {
 	log       logr.Logger
@@ -133,13 +136,20 @@ func (r *Reader) Start(ctx context.Context) error {
 			return nil
 		case <-r.changed:
 		}
+		start := time.Now()
 		r.rebuild()
 		select { // gather what comes in bursts
 		case <-ctx.Done():
 			return nil
-		case <-time.After(r.rebuildInterval):
+		case <-time.After(r.pause(time.Since(start))):
 		}
 	}
+}
+
+// pause is how long changes are gathered after a rebuild that took so long: in a cluster of 10,000 nodes, where a change of
+// one costs 5 ms, rebuilding and what follows from it must not take more than a fiftieth of a core.
+func (r *Reader) pause(took time.Duration) time.Duration {
+	return min(max(r.rebuildInterval, 49*took), maxPause)
 }
 
 // watch starts an informer, or joins the one that runs. ctx also bounds the wait for its first list.

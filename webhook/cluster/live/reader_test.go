@@ -204,6 +204,15 @@ func TestEventsOfAStoppedInformerAreIgnored(t *testing.T) {
 	assert.Zero(t, r.Snapshot().NodePools.Len())
 }
 
+func TestTheSnapshotIsMadeLessOftenWhereThatCostsMuch(t *testing.T) {
+	r := newReader(logr.Discard())
+	for took, pause := range map[time.Duration]time.Duration{
+		100 * time.Microsecond: 25 * time.Millisecond, 5 * time.Millisecond: 245 * time.Millisecond, time.Second: 500 * time.Millisecond,
+	} {
+		assert.Equal(t, pause, r.pause(took))
+	}
+}
+
 func TestEveryReplicaReads(t *testing.T) {
 	assert.False(t, newReader(logr.Discard()).NeedLeaderElection())
 }

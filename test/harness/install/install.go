@@ -7,6 +7,7 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -51,6 +52,8 @@ type Warmpool struct {
 type Options struct {
 	// Root is the repository's folder; default the one above the working directory that has go.mod.
 	Root string
+	// Overlay is the folder of manifests that is installed; default overlays/embedded.
+	Overlay string
 	// WithoutCRDs leaves the CRDs of Karpenter and jupyter-k8s out.
 	WithoutCRDs bool
 	// Log receives one line per step; nil discards them.
@@ -113,7 +116,7 @@ func Render(dir string) ([]*unstructured.Unstructured, error) {
 	return controlplane.Decode(bytes.NewReader(yaml))
 }
 
-// Up installs the embedded overlay and starts one replica of warmpool; it returns when /readyz says so.
+// Up installs an overlay and starts one replica of warmpool; it returns when /readyz says so.
 func Up(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Warmpool, error) {
 	if o.Root == "" {
 		root, err := Root()
@@ -131,7 +134,7 @@ func Up(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Warmpoo
 			return nil, err
 		}
 	}
-	shipped, err := Render(filepath.Join(o.Root, "manifests", "overlays", "embedded"))
+	shipped, err := Render(filepath.Join(o.Root, "manifests", cmp.Or(o.Overlay, "overlays/embedded")))
 	if err != nil {
 		return nil, err
 	}

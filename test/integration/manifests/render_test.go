@@ -73,7 +73,7 @@ func inOtherNamespaces(t *testing.T, root, overlay string) string {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	changed := strings.ReplaceAll(string(text), "overlays/embedded", "overlays/"+overlay) +
-		"components: [../../components/monitoring, ../../components/networkpolicy]\n"
+		"components: [../../components/monitoring, ../../components/networkpolicy, ../../components/demand]\n"
 	require.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
 	return dir
 }
@@ -179,6 +179,9 @@ func TestVariants(t *testing.T) {
 		"overlays/cel":               {[]string{"MutatingAdmissionPolicy", "--placement=cel"}, []string{"warmpool-pods,", "mutate-pods"}},
 		"variants/static-policy":     {[]string{"MutatingAdmissionPolicyBinding", "--placement=none"}, []string{"mutate-pods", "--placement=cel"}},
 		"variants/without-cpa":       {[]string{"replicas: 2"}, []string{"cpa-config", "overprovisioning-cpa", "proportional"}},
+		"variants/demand":            {[]string{"deployments/scale", "mode: Apply"}, []string{"cpa-config", "overprovisioning-cpa", "proportional", "replicas: 2,selector"}},
+		"components/demand":          {[]string{"deployments/scale"}, []string{"cpa-config", "overprovisioning-cpa", "proportional"}},
+		"overlays/embedded":          {[]string{"warmpool-demand"}, []string{"deployments/scale,"}},
 		"components/without-cpa":     {[]string{"replicas: 2"}, []string{"cpa-config", "overprovisioning-cpa", "proportional"}},
 	} {
 		_, rendered := render(t, all[name])

@@ -59,6 +59,11 @@ func newCluster(t *testing.T, overlay, binary string) *cluster {
 	require.NoError(t, err)
 	// No one acts on Issuers here; the Certificate is one that audits look for.
 	local = slices.DeleteFunc(local, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Issuer" })
+	// The demand is known a little: it is written again at once.
+	demand := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	demand.SetNamespace(install.Namespace)
+	demand.SetName("warmpool-demand")
+	local = append(local, demand)
 	require.NoError(t, plane.Apply(t.Context(), slices.Concat(crds, toAudit(t), c.examples(t, "cluster.yaml"), c.examples(t, "templates.yaml"), c.examples(t, "nodepools.yaml"), local)...))
 	c.start(t, rendered, port, overlay, binary)
 	return c

@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// interval is the time between two steps, spacing the least between two writes of a scale of one pool.
+	// interval is the time between two steps. Between two writes of a scale of one pool pass two at least.
 	interval = 15 * time.Second
-	spacing  = 30 * time.Second
-	// saving is the time between two writes of what is known.
-	saving = time.Minute
+	// saving is the least time between two writes of what is known, resting the time where no Workspace starts and no node gets warm.
+	saving  = time.Minute
+	resting = 5 * time.Minute
 	// usualLead is how long a placeholder takes to get warm, until one has told.
 	usualLead = 7 * time.Minute
 	// lastWords is how long the last write may take when the leader ends.
@@ -68,10 +68,12 @@ type Controller struct {
 	store     *store
 	interval  time.Duration
 
-	// What follows is of the loop alone. state is nil until it was read; began is when, and saved the last write.
+	// What follows is of the loop alone. state is nil until it was read. began is when the loop has begun, saved the last write by the
+	// machine's clock, as all that bounds writes: it does not jump.
 	state    *demand.State
 	began    time.Time
 	saved    time.Time
+	learned  bool   // something since
 	fault    string // the last one of the store that was logged
 	config   *config.WarmPoolConfiguration
 	pools    map[string]*pool
@@ -97,7 +99,7 @@ var (
 	_ starts.Listener                = (*Controller)(nil)
 )
 
-// New makes a Controller. It is to listen to telemetry.
+// New makes a Controller. It is to listen to the Controller of package starts.
 func New(mgr ctrl.Manager, o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = func(t time.Time) time.Time { return t }
@@ -120,7 +122,7 @@ func (c *Controller) NeedLeaderElection() bool { return true }
 func (c *Controller) Start(ctx context.Context) error {
 	ticks := time.NewTicker(c.interval)
 	defer ticks.Stop()
-	c.began = c.clock(time.Now())
+	c.began = time.Now()
 	for {
 		c.step(ctx)
 		select {
@@ -160,8 +162,8 @@ func (c *Controller) step(ctx context.Context) {
 	for _, p := range e.Pools().All() {
 		c.pools[p.Config.Name].step(ctx, c, e, sizes.Pool(p.Config.Name), p, found[p.Config.Name], now)
 	}
-	if now.Sub(c.saved) >= saving || now.Before(c.saved) {
-		c.saved = now
+	if age := time.Since(c.saved); age >= resting || age >= saving && c.learned {
+		c.saved, c.learned = time.Now(), false
 		c.say(c.store.write(ctx, c.state, now, false))
 	}
 }
@@ -176,7 +178,9 @@ func (c *Controller) load(ctx context.Context, now time.Time) bool {
 		state = &demand.State{Pools: map[string]*demand.Pool{}}
 	}
 	c.say(err)
-	c.state, c.saved = state, now
+	if c.state = state; len(c.store.last) > 0 {
+		c.saved = time.Now()
+	}
 	return state != nil
 }
 

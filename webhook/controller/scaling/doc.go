@@ -1,6 +1,6 @@
 // Package scaling sizes pools by demand. It works on the leader:
 //
-//	Workspace pods (telemetry's watch) ──▶ recorder ──┐
+//	Workspace pods (the watch of package starts) ──▶ recorder ──┐
 //	placeholder pods (Snapshot) ──▶ lead times ───────┴──▶ demand.Pool ──▶ decide ──▶ metrics, Events; with mode Apply, a scale
 //
 // What is known of the demand is kept in a ConfigMap, so that the next leader goes on where this one was. decide says how much of

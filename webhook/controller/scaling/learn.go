@@ -16,14 +16,14 @@ func (c *Controller) configure(e *policy.Evaluator) {
 		return
 	}
 	c.config = e.Config()
-	before := c.pools
+	before, began := c.pools, c.clock(c.began)
 	c.pools = map[string]*pool{}
 	for i := range c.config.Pools {
 		of := &c.config.Pools[i]
 		p := before[of.Name]
 		if p == nil {
-			p = &pool{name: of.Name, since: c.began, wrote: c.began}
-			if known := c.state.Pools[of.Name]; known != nil && known.At.After(c.began.Add(-backlog)) && known.At.Before(c.began) {
+			p = &pool{name: of.Name, since: began, wrote: c.began}
+			if known := c.state.Pools[of.Name]; known != nil && known.At.After(began.Add(-backlog)) && known.At.Before(began) {
 				p.since = known.At // what came since the last write of the leader before
 			}
 		}
@@ -46,6 +46,7 @@ func (c *Controller) configure(e *policy.Evaluator) {
 // learn takes in a start, or what became of one.
 func (c *Controller) learn(n news, now time.Time) {
 	p := c.pools[n.pool]
+	c.learned = true
 	switch {
 	case p == nil:
 	case n.judged:

@@ -31,7 +31,7 @@ type pool struct {
 	retry    retry
 	// since is from when on starts count: those before were counted by the leader before.
 	since time.Time
-	// wrote is when a scale was written last, perhaps by the leader before, leftAlone until when none is, and why.
+	// wrote is when a scale was written last, perhaps by the leader before, by the machine's clock; leftAlone until when none is, and why.
 	wrote, leftAlone time.Time
 	whyAlone         string
 	// last is the decision before.
@@ -48,8 +48,9 @@ func (p *pool) step(ctx context.Context, c *Controller, e *policy.Evaluator, siz
 	held := p.last.reason == heldByLimit || p.last.reason == heldByPending
 	for _, lead := range p.leads.observe(e, have, held, now, c.clock) {
 		p.demand.Warmed(lead)
+		c.learned = true
 	}
-	p.demand.Underway(have.ages)
+	p.demand.Underway(p.settings, have.ages)
 	if p.size == nil {
 		p.demand.Keep(p.settings, now)
 		p.showDemand(now)
@@ -120,9 +121,10 @@ func (p *pool) apply(ctx context.Context, c *Controller, e *policy.Evaluator, s 
 	switch {
 	case s.now.Before(p.leftAlone) && p.leftAlone.Sub(s.now) <= truce:
 		return alone(p.whyAlone)
-	case !changes, s.now.Sub(p.wrote) < spacing && !s.now.Before(p.wrote):
+	case !changes, time.Since(p.wrote) < 2*c.interval:
 		return d
 	}
+	before := p.wrote
 	why, err := p.write(ctx, c, s, s.deployments[i], replicas)
 	switch {
 	case why != "":
@@ -131,7 +133,7 @@ func (p *pool) apply(ctx context.Context, c *Controller, e *policy.Evaluator, s 
 	default:
 		p.complain(c, "scale", err)
 	}
-	if !p.wrote.Before(s.now) {
+	if p.wrote != before {
 		c.log.V(1).Info("pool resized", "pool", p.name, "namespace", s.deployments[i].Namespace, "name", s.deployments[i].Name, "replicas", replicas)
 		p.tellResize(c, s, d, "PoolResized", "has")
 	}
@@ -158,7 +160,7 @@ func (p *pool) write(ctx context.Context, c *Controller, s *situation, of *appsv
 	if err := c.scale(ctx, &d, replicas); err != nil {
 		return "", err
 	}
-	p.wrote = c.clock(time.Now())
+	p.wrote = time.Now()
 	resizes.WithLabelValues(p.name).Inc()
 	return "", nil
 }

@@ -30,7 +30,7 @@ type news struct {
 	judged, found bool
 }
 
-// recorder notes the starts of pools: it is told of all Workspace pods by telemetry. A Workspace that is started again counts
+// recorder notes the starts of pools: package starts tells it of all Workspace pods. A Workspace that is started again counts
 // again; the retry of a pod that has failed does not, nor what belongs to no pool.
 type recorder struct {
 	source func() *policy.Evaluator

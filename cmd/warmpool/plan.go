@@ -42,7 +42,10 @@ the hits of demand, where they reach them).
 
 A history is CSV with a header or JSON lines, with time (RFC 3339, or seconds from --epoch), pool and minutes of stay, of which
 the last two may be missing; or one number of seconds a line. Lines that begin with # are comments. Hours of the week are in
-UTC. A Workspace of which no stay is known keeps its node for good; an empty node is taken to go at once.
+UTC. A Workspace of which no stay is known keeps its node permanently; an empty node is taken to go at once.
+
+-o html is a page that needs no network and no scripts: what more or fewer hits cost under each policy, and the week. -o patch is
+the size of each pool for the WarmPoolConfiguration, in which warmpool keeps what the hour asks for by itself.
 
 Exit codes: 0, it was planned; 2, bad usage or input; the message names file, line and field.`,
 		Example: `  # What 95 % costs, where a node takes six and a half minutes to get warm
@@ -68,7 +71,7 @@ Exit codes: 0, it was planned; 2, bad usage or input; the message names file, li
 	return cmd
 }
 
-var planOutputs = []string{"table", "json", "yaml"}
+var planOutputs = []string{"table", "json", "yaml", "html", "patch"}
 
 // mostPlaceholders bounds --min, --max and --places.
 const mostPlaceholders = 1000
@@ -108,6 +111,10 @@ func printPlan(out io.Writer, format string, report *planReport) error {
 		}
 		_, err = out.Write(document)
 		return err
+	case "html":
+		return printPlanPage(out, report)
+	case "patch":
+		return printPlanPatch(out, report)
 	default:
 		return printPlanTable(out, report)
 	}

@@ -16,6 +16,9 @@ import (
 // planReport is what plan prints in JSON and YAML.
 type planReport struct {
 	Pools []*poolPlan `json:"pools"`
+
+	least, most int
+	nodePrice   float64
 }
 
 type poolPlan struct {
@@ -27,6 +30,10 @@ type poolPlan struct {
 	Hours           []hourPlan   `json:"hours"`
 	Judged          judgedPlan   `json:"judged"`
 	Policies        []policyPlan `json:"policies"`
+
+	// For the page: the starts an hour that are expected in each of Hours, and what more or fewer hits cost.
+	rates  []float64
+	curves []planCurve
 }
 
 type hourPlan struct {
@@ -59,7 +66,7 @@ type policyPlan struct {
 const longestHistory = 5 * 366 * 24 * time.Hour
 
 func (o *planOptions) plan(h *history, next func(string)) (*planReport, error) {
-	report := &planReport{}
+	report := &planReport{least: o.least, most: o.most, nodePrice: o.nodePrice}
 	for _, name := range slices.Sorted(maps.Keys(h.starts)) {
 		next("pool " + name)
 		pool, err := o.planPool(name, h.starts[name])
@@ -126,13 +133,21 @@ func (p *planner) warmedUp() int {
 	return sort.Search(len(p.starts), func(i int) bool { return !p.starts[i].At.Before(since) })
 }
 
+// learn replays a pool that learns and keeps a share of starts as its promise.
+func (p *planner) learn(objective float64) *capacity.Result {
+	settings := p.settings()
+	settings.Objective = objective
+	return p.pool.Replay(p.starts, demand.Policy{Pool: &demand.Pool{}, Settings: settings}, p.from, p.to)
+}
+
 // compare judges the policies.
 func (p *planner) compare(plan *poolPlan) {
 	pool, settings := &demand.Pool{}, p.settings()
 	had := p.pool.Replay(p.starts, demand.Policy{Pool: pool, Settings: settings}, p.from, p.to)
-	hours := pool.Hours(settings)
+	hours, rates := pool.Hours(settings), pool.Rates(settings)
 	for i := range hours {
 		of := (i + 24) % len(hours) // from Monday on
+		plan.rates = append(plan.rates, rates[of])
 		plan.Hours = append(plan.Hours, hourPlan{time.Weekday(of / 24).String(), of % 24, hours[of]})
 	}
 	reached := had.Hits()
@@ -149,6 +164,9 @@ func (p *planner) compare(plan *poolPlan) {
 	windows := p.windows(reached, fixed)
 	add(policyPlan{Name: "windows", Detail: fmt.Sprintf("%d on weekdays from %d to %d o'clock, else %d", windows.High, windows.From, windows.To, windows.Low)}, p.replay(windows))
 	add(policyPlan{Name: "clairvoyant"}, p.clairvoyant(reached))
+	if p.output == "html" {
+		plan.curves = p.curves(fixed)
+	}
 }
 
 // shippedCPA is what the base of the manifests has.
@@ -201,36 +219,3 @@ func (p *planner) windows(hits float64, fixed int) capacity.Windows {
 	}
 	return best
 }
-
-// clairvoyant knows the rate of the two hours around each time, and asks for as much as gives the hits.
-func (p *planner) clairvoyant(hits float64) *capacity.Result {
-	rate := func(at time.Time) float64 {
-		after := func(limit time.Time) int {
-			return sort.Search(len(p.starts), func(i int) bool { return p.starts[i].At.After(limit) })
-		}
-		return float64(after(at.Add(time.Hour))-after(at.Add(-time.Hour))) / 2
-	}
-	replay := func(share float64) *capacity.Result {
-		single := capacity.Clairvoyant(rate, p.leadTime, share)
-		return p.replay(capacity.ByTime(func(now time.Time) int {
-			places := single.Keep(now, 0)
-			if places > 0 {
-				places = 1 + (places-1+p.places-1)/p.places
-			}
-			return max(places, p.least)
-		}))
-	}
-	best := replay(mostShare)
-	for low, high := 0.0, mostShare; high-low > (1-low)/8; { // where Workspaces end, their nodes serve others, and less is enough
-		share := 1 - math.Sqrt((1-low)*(1-high))
-		if r := replay(share); r.Hits() >= hits {
-			best, high = r, share
-		} else {
-			low = share
-		}
-	}
-	return best
-}
-
-// mostShare bounds what foresight asks for.
-const mostShare = 0.9999

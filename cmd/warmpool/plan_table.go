@@ -34,12 +34,8 @@ func planTable(out *strings.Builder, p *poolPlan) error {
 	lines.WriteString("  POLICY\tWARM\tIDLE\tMEAN WAIT\tP50\tP95\tNODE-HOURS\tCOST\t\n")
 	for i := range p.Policies {
 		row := &p.Policies[i]
-		detail := row.Detail
-		if row.Replicas != nil {
-			detail = fmt.Sprintf("%d always", *row.Replicas)
-		}
 		line := fmt.Sprintf("  %s\t%.1f %%\t%.2f\t%.0f s\t%.0f s\t%.0f s\t%.0f\t%.0f\t%s", row.Name, 100*row.Hits, row.Idle, row.MeanWaitSeconds,
-			row.P50WaitSeconds, row.P95WaitSeconds, row.NodeHours/weeks, row.Cost/weeks, detail)
+			row.P50WaitSeconds, row.P95WaitSeconds, row.NodeHours/weeks, row.Cost/weeks, row.detail())
 		lines.WriteString(strings.TrimRight(line, "\t") + "\n")
 	}
 	if _, err := io.WriteString(w, lines.String()); err != nil {
@@ -60,4 +56,12 @@ func planTable(out *strings.Builder, p *poolPlan) error {
 	}
 	out.WriteString("\n")
 	return nil
+}
+
+// detail says what was set.
+func (p *policyPlan) detail() string {
+	if p.Replicas != nil {
+		return fmt.Sprintf("%d always", *p.Replicas)
+	}
+	return p.Detail
 }

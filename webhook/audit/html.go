@@ -17,8 +17,10 @@ import (
 //go:embed html.tmpl
 var pageTemplate string
 
+// PageStyle is the style of warmpool's pages.
+//
 //go:embed html.css
-var pageStyle string
+var PageStyle string
 
 // page is what the template writes down: texts, and numbers as texts.
 type page struct {
@@ -60,7 +62,7 @@ func printHTML(out io.Writer, r *Report) error {
 		return err
 	}
 	p := page{
-		Style:   template.CSS(pageStyle), //nolint:gosec // our own file
+		Style:   template.CSS(PageStyle), //nolint:gosec // our own file
 		Subject: r.Subject, Configuration: r.Configuration, Version: r.Version, Time: r.Time.UTC().Format(time.RFC3339),
 		Summary: r.Summary, Text: r.Summary.text(), Notes: shorten(r.Notes, mostNotes),
 	}

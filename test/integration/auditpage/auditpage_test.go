@@ -1,19 +1,23 @@
-// Package auditpage looks at the HTML page of an audit in headless Chromium, by test/harness/browser.
+// Package auditpage looks at the HTML pages of audits and plans in headless Chromium, by test/harness/browser.
 package auditpage
 
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"warmpool.sh/test/harness/install"
 	"warmpool.sh/test/harness/needs"
+	"warmpool.sh/test/harness/workday"
 )
 
 // problem is what test/harness/browser tells of a page.
@@ -35,10 +39,13 @@ func TestPages(t *testing.T) {
 	warmpool, err := install.Build(t.Context(), root, folder)
 	require.NoError(t, err)
 	var pages []string
-	for name, manifests := range map[string]string{
-		"fine": "manifests/examples/fine", "broken": "manifests/examples/broken", "odd": "webhook/audit/testdata/page",
+	for name, args := range map[string][]string{
+		"fine":   {"audit", "-o", "html", "--fail-on", "none", "-f", "manifests/examples/fine"},
+		"broken": {"audit", "-o", "html", "--fail-on", "none", "-f", "manifests/examples/broken"},
+		"odd":    {"audit", "-o", "html", "--fail-on", "none", "-f", "webhook/audit/testdata/page"},
+		"plan":   {"plan", "-o", "html", "--node-price", "5.4", "--history", starts(t, folder)},
 	} {
-		cmd := exec.CommandContext(t.Context(), warmpool, "audit", "-o", "html", "--fail-on", "none", "-f", manifests)
+		cmd := exec.CommandContext(t.Context(), warmpool, args...)
 		cmd.Dir = root
 		var complaints bytes.Buffer
 		cmd.Stderr = &complaints
@@ -50,6 +57,22 @@ func TestPages(t *testing.T) {
 	for _, p := range look(t, chromium, root, pages...) {
 		assert.Fail(t, p.Check, "%s, %s, %d px: %s", filepath.Base(p.Page), p.Scheme, p.Width, p.Text)
 	}
+}
+
+// starts is a history of two pools, one of which is hardly used.
+func starts(t *testing.T, folder string) string {
+	t.Helper()
+	monday := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+	var text strings.Builder
+	text.WriteString("time,pool,minutes\n")
+	for pool, weekday := range map[string]float64{"a-pool-with-a-long-name-for-large-accelerators": 120, "small": 2} {
+		for _, at := range workday.Starts(3, monday, 21, weekday) {
+			fmt.Fprintf(&text, "%s,%s,90\n", at.Format(time.RFC3339), pool)
+		}
+	}
+	name := filepath.Join(folder, "starts.csv")
+	require.NoError(t, os.WriteFile(name, []byte(text.String()), 0o600))
+	return name
 }
 
 // What the checks are for they find, in a page that has every fault.

@@ -71,6 +71,7 @@ lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) -C test/harness/browser mod tidy -diff
 	$(GO) -C test/harness/kustomize mod tidy -diff
 	$(GO) -C test/harness/kustomize mod tidy -modfile=go-kubectl-1.32.mod -diff
+	$(GO) -C test/harness/helm mod tidy -diff
 	$(GO) -C test/harness/plot mod tidy -diff
 	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 
@@ -84,9 +85,10 @@ fuzz: ## Run each fuzz target for FUZZTIME=1m
 		$(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$${file%/*}" </dev/null || exit 1; \
 	done
 
-docs: ## Write the generated parts of README.md and docs anew
+docs: ## Write the generated parts of README.md, docs and manifests/chart anew
 	$(GO) test ./cmd/warmpool -run '^TestREADME$$' -update
 	$(GO) test ./docs -run '^(TestConfigurationReference|TestRulePages)$$' -update
+	$(GO) test ./test/harness/chart -update
 
 image: ## Build the image IMG for this machine
 	docker build --build-arg VERSION=$(VERSION) -t $(call needed,IMG) .

@@ -31,6 +31,8 @@ type auditOptions struct {
 	severities []string
 	everywhere bool
 	complete   bool
+	// unconfigured lets there be no pools: init proposes some.
+	unconfigured bool
 }
 
 // severities as options name them, worst first.
@@ -183,10 +185,18 @@ func (o *auditOptions) subject() string {
 	return cmp.Or(o.kube.context, "The cluster of the current context")
 }
 
-// check reports options that name what is not there.
-func (o *auditOptions) check() error {
+// checkSource reports a cluster that is named twice.
+func (o *auditOptions) checkSource() error {
 	if len(o.files) > 0 && o.kube.given() {
 		return errors.New("give -f or --kubeconfig/--context, not both")
+	}
+	return nil
+}
+
+// check reports options that name what is not there.
+func (o *auditOptions) check() error {
+	if err := o.checkSource(); err != nil {
+		return err
 	}
 	if o.stdinName != "" && !slices.Contains(o.files, "-") {
 		return errors.New("--stdin-name: standard input is not read; give -f - too")

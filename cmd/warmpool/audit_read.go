@@ -30,8 +30,9 @@ type audited struct {
 	config *config.WarmPoolConfiguration
 	facts  *cluster.Snapshot
 	notes  []string
-	// origin says where the configuration is from.
-	origin string
+	// origin says where the configuration is from; inferred, that there is none.
+	origin   string
+	inferred bool
 	// unreadable are the kinds that this user may not read, broken the objects that no one can, refused the files that were
 	// named and cannot be read.
 	unreadable      []string
@@ -181,7 +182,7 @@ func (o *auditOptions) configure(found *audited, held func() ([]byte, error)) er
 	if len(inferred.Pools) == 0 && len(o.files) > 0 {
 		found.idle = len(notes) == 0
 		found.notes = append(found.notes, "nothing is configured, and no pool can be inferred: no configuration, and no placeholder Deployment that names its nodes (label warmpool.sh/pool, or pods of PriorityClass "+inferred.Placeholders.PriorityClassName+"): "+whereToFindConfig)
-	} else if len(inferred.Pools) == 0 {
+	} else if len(inferred.Pools) == 0 && !o.unconfigured {
 		err := fmt.Errorf("nothing to audit: no configuration, and no placeholder Deployment from which pools could be inferred (label warmpool.sh/pool, or pods of PriorityClass %s): %s",
 			inferred.Placeholders.PriorityClassName, whereToFindConfig)
 		for _, note := range notes {
@@ -189,6 +190,7 @@ func (o *auditOptions) configure(found *audited, held func() ([]byte, error)) er
 		}
 		return errors.Join(found.broken, err)
 	}
+	found.inferred = true
 	found.config, found.origin = inferred, "none; pools were inferred"
 	found.notes = append(found.notes, notes...)
 	return nil

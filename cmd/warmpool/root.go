@@ -23,7 +23,7 @@ Under the name kubectl-warmpool on the PATH it is a plugin of kubectl: kubectl w
 	cmd.SetIn(in)
 	cmd.SetOut(newQuoted(out))
 	cmd.SetErr(newQuoted(errOut))
-	cmd.AddCommand(newServeCommand(), newAdmitCommand(), newAuditCommand(), newSizeCommand(), newPlanCommand(), newExportCommand(),
+	cmd.AddCommand(newServeCommand(), newInitCommand(), newAdmitCommand(), newAuditCommand(), newSizeCommand(), newPlanCommand(), newExportCommand(),
 		newRulesCommand(), newVersionCommand())
 	completeFlags(cmd)
 	return cmd

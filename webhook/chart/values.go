@@ -16,8 +16,6 @@ type Values struct {
 	Image string `json:"image,omitempty"`
 	// Namespace of warmpool itself.
 	Namespace string `json:"namespace,omitempty"`
-	// CreateNamespaces makes the two namespaces part of the release: they go with it, with all that is in them.
-	CreateNamespaces *bool `json:"createNamespaces,omitempty"`
 	// Placement says what places Workspace pods: webhook, cel (a policy inside the API server, Kubernetes 1.36 and later, that
 	// warmpool keeps current) or static (such a policy, kept current by hand with warmpool export cel).
 	Placement Placement `json:"placement,omitempty"`

@@ -35,6 +35,17 @@ func matchesAny(globs []string, name string) bool {
 	})
 }
 
+// Glob is the glob over the accelerators of the vendor of a resource, or of a taint's key; the name itself where it is no
+// known vendor's.
+func Glob(name string) (glob string, known bool) {
+	for _, v := range vendors {
+		if matchesAny(v.globs, name) || v.taint == name {
+			return v.globs[0], true
+		}
+	}
+	return name, false
+}
+
 // deviceTaint is the key of the taint that nodes with accelerators matching the glob carry by convention:
 // the vendor's, else the glob itself when it names one resource, else none.
 func deviceTaint(glob string) string {

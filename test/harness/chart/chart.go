@@ -70,9 +70,9 @@ func Templates(manifests string) (map[string]string, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s is in %s alone: say in conditions when the chart renders it", key(group.object), group.in)
 		}
-		if group.object.GetKind() == "Namespace" {
-			// Helm keeps what it knows of a release in a namespace, which must be there before.
-			condition = "and $.Values.createNamespaces (ne $.Release.Namespace " + names[group.object.GetName()] + ")"
+		if expression, ok := names[group.object.GetName()]; ok && group.object.GetNamespace() == "" {
+			// What was there before is others', and stays when the release goes.
+			condition = fmt.Sprintf(`include "warmpool.makes" (dict "root" $ "apiVersion" %q "kind" %q "name" %s)`, group.object.GetAPIVersion(), group.object.GetKind(), expression)
 		}
 		if err := c.add(fileOf(group.object, conditions[group.in]), group.object, condition); err != nil {
 			return nil, err

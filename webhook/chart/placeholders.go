@@ -62,19 +62,18 @@ func (p *Proposal) addPlaceholders(facts *cluster.Snapshot, now time.Time) error
 	return nil
 }
 
-// taints are those that the pool's NodePools declare. An accelerator's has no value here: whatever it is, it is tolerated.
+// taints are those that the pool's NodePools declare, and an accelerator's where none does: beyond nodeTaints. An
+// accelerator's has no value here: whatever it is, it is tolerated.
 func (d *deriving) taints() []string {
+	pool := d.evaluator.Pools().Get(d.pool.Name)
+	for _, unknown := range pool.Unknown {
+		d.remark(d.path, "%s%s", Decide, unknown)
+	}
 	var found []string
-	for _, name := range d.pool.NodePools {
-		np := d.facts.NodePools.Get(name)
-		if np == nil {
-			d.remark(d.path+".nodePools", "%sthere is no NodePool %s: what its nodes are like is not known", Decide, name)
-			continue
-		}
-		for _, taint := range np.Taints {
-			if taint.Effect != corev1.TaintEffectPreferNoSchedule {
-				found = append(found, taintText(taint))
-			}
+	for _, taint := range pool.Taints {
+		text := taintText(taint)
+		if full := taint.Key + "=" + taint.Value + ":" + string(taint.Effect); !slices.Contains(d.pool.NodeTaints, full) && !slices.Contains(d.pool.NodeTaints, text) {
+			found = append(found, text)
 		}
 	}
 	slices.Sort(found)

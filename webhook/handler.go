@@ -157,6 +157,9 @@ func (h *handler[T]) respond(req *request[T]) (*admissionv1.AdmissionResponse, e
 	if denial := Denial(schema.GroupKind{Group: h.kind.Group, Kind: h.kind.Kind}, req.Name, verdict.Findings); denial != nil {
 		response.Allowed, response.Result = false, denial
 		response.Patch, response.PatchType = nil, nil
+		if verdict.Awaited {
+			tryAgain(denial)
+		}
 	}
 	h.count(req.DryRun, response, &verdict)
 	return response, nil
@@ -191,5 +194,5 @@ func validatePlaceholder(e *policy.Evaluator, req *request[appsv1.Deployment]) V
 		return Verdict{}
 	}
 	o := e.Placeholder(req.Object, req.Namespace)
-	return Verdict{Pool: o.PoolName(), Findings: ValidatePlaceholder(e, o, req.OldObject)}
+	return Verdict{Pool: o.PoolName(), Findings: ValidatePlaceholder(e, o, req.OldObject), Awaited: awaited(e, req.Object)}
 }

@@ -17,6 +17,8 @@ type Verdict struct {
 	Patch placement.Patch
 	// Findings about the object as patched.
 	Findings []policy.Finding
+	// Awaited tells that the configuration which the object needs is on its way.
+	Awaited bool
 }
 
 // Denied reports whether some finding denies the object.

@@ -83,7 +83,7 @@ func (o *initOptions) run(cmd *cobra.Command) error {
 	}
 	write, command := proposal.YAML, "helm install warmpool manifests/chart -f values.yaml"
 	if proposal.TakesOver {
-		command += " --take-ownership"
+		command += " --take-ownership # and, with Helm 4, --force-conflicts"
 	}
 	if o.output == "kustomize" {
 		write, command = proposal.Kustomization, "for a folder in manifests/overlays: kubectl kustomize --enable-helm DIR | kubectl apply --server-side -f -"

@@ -43,11 +43,13 @@ func newRelease(t *testing.T, version string) *release {
 	})
 	for _, file := range []string{"warmpool.yaml", "placement-webhook.yaml"} {
 		r.edit(t, file, func(text string) string {
-			return strings.ReplaceAll(text, "        port: 443\n", fmt.Sprintf("        port: %d\n", port))
+			return strings.ReplaceAll(text, portLine(443), portLine(port))
 		})
 	}
 	return r
 }
+
+func portLine(port int) string { return fmt.Sprintf("\n      port: %d\n", port) }
 
 func (r *release) edit(t *testing.T, file string, change func(string) string) {
 	t.Helper()

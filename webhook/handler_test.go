@@ -162,6 +162,22 @@ func TestDenialIsInvalidWithCauses(t *testing.T) {
 	}
 }
 
+// A placeholder of a Helm release whose pool is not configured yet is to be sent again; one by hand is refused for good.
+func TestDenialUntilTheConfigurationIsHere(t *testing.T) {
+	handler := exampleHandlers(t)[webhook.ValidatePlaceholdersPath]
+	for labels, code := range map[string]int32{
+		"{warmpool.sh/pool: new, app.kubernetes.io/managed-by: Helm}": http.StatusTooManyRequests,
+		"{warmpool.sh/pool: new}":                                     http.StatusUnprocessableEntity,
+		"{warmpool.sh/pool: cpu, app.kubernetes.io/managed-by: Helm}": http.StatusUnprocessableEntity,
+	} {
+		response := admit(t, handler, review(t, strings.Replace(brokenPlaceholder, "{warmpool.sh/pool: cpu}", labels, 1), nil))
+		require.False(t, response.Allowed)
+		assert.Equal(t, code, response.Result.Code, labels)
+		assert.Equal(t, code == http.StatusTooManyRequests, response.Result.Details.RetryAfterSeconds > 0, labels)
+		assert.NotEmpty(t, response.Result.Details.Causes)
+	}
+}
+
 // A client that shows one line must not be flooded.
 func TestWarningsAreBounded(t *testing.T) {
 	var tolerations []string

@@ -65,8 +65,8 @@ func literally(t *testing.T, dir, commands string) string {
 // README's section about the installation is followed, block by block and word by word. Only the image is not built here.
 func TestREADMEInstall(t *testing.T) {
 	blocks := installCommands(t)
-	require.Len(t, blocks, 4)
-	push, check, deploy, undeploy := blocks[0], blocks[1], blocks[2], blocks[3]
+	require.Len(t, blocks, 5)
+	push, chart, check, deploy, undeploy := blocks[0], blocks[1], blocks[2], blocks[3], blocks[4]
 	dir := clone(t)
 	pools(t)
 	before := inventory(t)
@@ -74,6 +74,14 @@ func TestREADMEInstall(t *testing.T) {
 	out := literally(t, dir, strings.Replace(push, "make ", "make --dry-run ", 1))
 	assert.Contains(t, out, "docker buildx build --platform linux/amd64,linux/arm64")
 	assert.Contains(t, out, "-t registry.example/warmpool:v0.1.0 --push .")
+
+	r := newRelease(t, "v4")
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "manifests", "chart")))
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "manifests", "chart"), os.DirFS(r.dir)))
+	out = literally(t, dir, "PATH="+filepath.Dir(r.helm)+":$PATH\n"+chart)
+	assert.Contains(t, out, "warmpool registry.example/warmpool:v0.1.0 places Workspaces in 3 warm pools")
+	r.must(t, "uninstall", "warmpool", "--wait")
+	waitGone(t)
 
 	out = literally(t, dir, check)
 	assert.NotRegexp(t, `Warning: |Denied: |not verified`, out)

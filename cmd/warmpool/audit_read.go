@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"warmpool.sh/webhook/audit"
 	"warmpool.sh/webhook/cluster"
@@ -22,6 +23,7 @@ import (
 	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/cluster/manifest"
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/demand"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -156,10 +158,14 @@ func readAround(ctx context.Context, reading *live.Reading, found *audited) erro
 	if err != nil {
 		return err
 	}
-	found.facts.Around = reading.Around(ctx, found.facts, live.Scope{
+	scope := live.Scope{
 		Workspaces: selector, Placeholders: found.config.Placeholders.Namespace, IsPlaceholder: evaluator.IsPlaceholder,
 		Webhooks: policy.PlaceholdersConfiguration, PodsWebhook: policy.PodsConfiguration,
-	})
+	}
+	if found.config.SizesPools() {
+		scope.Demand = client.ObjectKey{Namespace: ownNamespace, Name: demand.ConfigMapName}
+	}
+	found.facts.Around = reading.Around(ctx, found.facts, scope)
 	return nil
 }
 

@@ -61,7 +61,7 @@ func TestPage(t *testing.T) {
 	_, rest, _ := strings.Cut(page, "<style>")
 	style, rest, found := strings.Cut(rest, "</style>")
 	require.True(t, found)
-	assert.Equal(t, pageStyle, style)
+	assert.Equal(t, PageStyle, style)
 	golden := filepath.Join("testdata", "page", "page.html")
 	if *update {
 		require.NoError(t, os.WriteFile(golden, []byte(rest), 0o600))

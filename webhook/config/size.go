@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 	_ "time/tzdata" // the image has no time zones
 
@@ -33,6 +34,11 @@ type Size struct {
 	TimeZone string `json:"timeZone,omitempty"`
 	// Events are what no history can know; they must not overlap.
 	Events []Event `json:"events,omitempty"`
+}
+
+// SizesPools reports whether warmpool finds the size of some pool.
+func (c *WarmPoolConfiguration) SizesPools() bool {
+	return slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.Size != nil })
 }
 
 // Cost is what waiting and idle nodes cost, in one currency.

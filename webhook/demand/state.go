@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// ConfigMapName is the ConfigMap in warmpool's own namespace that keeps the State.
+const ConfigMapName = "warmpool-demand"
+
 // version is that of a pool as it is written.
 const version = 1
 

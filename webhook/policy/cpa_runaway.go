@@ -7,8 +7,8 @@ import (
 
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/cpa"
-	"warmpool.sh/webhook/sizing"
 	"warmpool.sh/webhook/phrase"
+	"warmpool.sh/webhook/sizing"
 )
 
 // Applies to: Cluster Proportional Autoscalers (CPA) that count the nodes of the pool whose placeholders they scale.

@@ -69,6 +69,8 @@ var table = completed(
 	templateImageTag,
 	templateIdleShutdown,
 	poolPlaceholder,
+	poolSize,
+	poolTwoScalers,
 	warmCount,
 	nodeTaints,
 	nodeDiskPressure,

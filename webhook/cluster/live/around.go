@@ -26,6 +26,8 @@ type Scope struct {
 	IsPlaceholder func(*appsv1.Deployment) bool
 	// Webhooks is the name of warmpool's own webhook configurations of placeholders, PodsWebhook that of its webhook of pods.
 	Webhooks, PodsWebhook string
+	// Demand is the ConfigMap with the demand of pools; without a name it is not read.
+	Demand client.ObjectKey
 	// WithoutRBAC says why no one asks for Roles and their bindings; empty: they are read.
 	WithoutRBAC string
 }
@@ -42,7 +44,11 @@ func (r *Reading) Around(ctx context.Context, facts *cluster.Snapshot, scope Sco
 	here := query{namespaces: namespacesOf(s.Deployments, scope.IsPlaceholder, scalers), first: scope.Placeholders}
 	r.pods(ctx, &s, here, scope.Workspaces)
 	r.list(ctx, &s, here, cluster.Events, cluster.PodDisruptionBudgets, cluster.HorizontalPodAutoscalers)
-	r.get(ctx, &s, cluster.ConfigMaps, configMapsOf(scalers, scope.Placeholders))
+	configMaps := configMapsOf(scalers, scope.Placeholders)
+	if scope.Demand.Name != "" {
+		configMaps = append(configMaps, scope.Demand)
+	}
+	r.get(ctx, &s, cluster.ConfigMaps, configMaps)
 	r.get(ctx, &s, cluster.MutatingWebhooks, []client.ObjectKey{{Name: scope.Webhooks}, {Name: scope.PodsWebhook}})
 	r.get(ctx, &s, cluster.ValidatingWebhooks, []client.ObjectKey{{Name: scope.Webhooks}})
 	s.NodeClasses = r.nodeClasses(ctx, s.NodePools)

@@ -20,6 +20,7 @@ import (
 	"warmpool.sh/webhook/cluster"
 	"warmpool.sh/webhook/cluster/live"
 	"warmpool.sh/webhook/controller/follow"
+	"warmpool.sh/webhook/demand"
 	"warmpool.sh/webhook/events"
 	"warmpool.sh/webhook/policy"
 	"warmpool.sh/webhook/redact"
@@ -164,10 +165,14 @@ func (c *Controller) judge(ctx context.Context, api client.Client, e *policy.Eva
 		return nil, nil, fmt.Errorf("workspaces.selector: %w", err)
 	}
 	reading := live.ReadingBy(api)
-	facts.Around = reading.Around(ctx, &facts, live.Scope{
+	scope := live.Scope{
 		Workspaces: selector, Placeholders: cfg.Placeholders.Namespace, IsPlaceholder: e.IsPlaceholder,
 		Webhooks: c.options.Webhooks, PodsWebhook: c.options.PodsWebhook, WithoutRBAC: withoutRBAC,
-	})
+	}
+	if cfg.SizesPools() {
+		scope.Demand = client.ObjectKey{Namespace: c.options.Configuration.Namespace, Name: demand.ConfigMapName}
+	}
+	facts.Around = reading.Around(ctx, &facts, scope)
 	if err := reading.Failed(); err != nil {
 		return nil, nil, err
 	}

@@ -110,7 +110,7 @@ func New(mgr ctrl.Manager, o Options) *Controller {
 	return &Controller{
 		recorder: newRecorder(o.Source, o.Clock), log: mgr.GetLogger().WithName("scaling"), sizes: o.Sizes, events: o.Events,
 		occupants: o.Occupants, reader: mgr.GetAPIReader(), writer: mgr.GetClient(), interval: o.Interval,
-		store: &store{reader: mgr.GetAPIReader(), writer: mgr.GetClient(), key: client.ObjectKey{Namespace: o.Namespace, Name: ConfigMapName}},
+		store: &store{reader: mgr.GetAPIReader(), writer: mgr.GetClient(), key: client.ObjectKey{Namespace: o.Namespace, Name: demand.ConfigMapName}},
 		pools: map[string]*pool{}, promised: map[types.UID]promise{},
 	}
 }

@@ -44,7 +44,7 @@ type pool struct {
 
 // step finds the size of the pool, shows it, and writes it where it is to.
 func (p *pool) step(ctx context.Context, c *Controller, e *policy.Evaluator, sizes *sizing.PoolSizes, of *placement.Pool, have *placeholders, now time.Time) {
-	p.settings.LeadTime, p.settings.Places, p.settings.ConsolidateAfter = usualLead, placesOf(e, of, sizes), consolidateAfter(of)
+	p.settings.LeadTime, p.settings.Places, p.settings.ConsolidateAfter = usualLead, e.Places(of), consolidateAfter(of)
 	held := p.last.reason == heldByLimit || p.last.reason == heldByPending
 	for _, lead := range p.leads.observe(e, have, held, now, c.clock) {
 		p.demand.Warmed(lead)
@@ -178,19 +178,6 @@ func (p *pool) complain(c *Controller, what string, err error) {
 		p.faults = map[string]string{}
 	}
 	p.faults[what] = text
-}
-
-func placesOf(e *policy.Evaluator, of *placement.Pool, sizes *sizing.PoolSizes) int {
-	if of.Config.Sizing.Mode == config.Exclusive {
-		return 1
-	}
-	var templates []sizing.Template
-	for _, ref := range of.Config.Templates {
-		if template := e.Facts().Templates.Get(ref.String()); template != nil {
-			templates = append(templates, sizing.TemplateOf(template))
-		}
-	}
-	return sizing.Places(sizes.Shapes, templates)
 }
 
 // consolidateAfter is how long Karpenter keeps an empty node of the pool.

@@ -107,7 +107,7 @@ func (r *rig) lead0() {
 	r.controller = &Controller{
 		recorder: newRecorder(r.current, clock), sizes: func() *sizing.Sizes { return sizing.NewTracker(r.config).Update(r.current().Facts()) },
 		log: funcr.New(func(_, args string) { r.logs = append(r.logs, args) }, funcr.Options{}), events: r, occupants: r, reader: r, writer: r,
-		store: &store{reader: r, writer: r, key: client.ObjectKey{Namespace: "warmpool-system", Name: ConfigMapName}},
+		store: &store{reader: r, writer: r, key: client.ObjectKey{Namespace: "warmpool-system", Name: demand.ConfigMapName}},
 		pools: map[string]*pool{}, promised: map[types.UID]promise{}, began: time.Now(), interval: interval,
 	}
 }

@@ -14,9 +14,6 @@ import (
 	"warmpool.sh/webhook/demand"
 )
 
-// ConfigMapName is the ConfigMap in warmpool's own namespace that keeps what is known of the demand.
-const ConfigMapName = "warmpool-demand"
-
 // store keeps what is known of the demand.
 type store struct {
 	reader client.Reader // without a cache

@@ -59,7 +59,7 @@ func TestPoolsAreSized(t *testing.T) {
 		})
 		before := c.known(t)["cpu"].Recent
 		assert.LessOrEqual(t, float64(before), 3.01)
-		require.NoError(t, c.admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: install.Namespace, Name: scaling.ConfigMapName}}))
+		require.NoError(t, c.admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: install.Namespace, Name: demand.ConfigMapName}}))
 		require.NoError(t, c.admin.Create(t.Context(), workspace("w-after")))
 		await.NoProblem(t, limit, "it is written again", func() string {
 			if p := c.known(t)["cpu"]; p == nil || p.Recent <= before/2 {
@@ -83,7 +83,7 @@ func TestPoolsAreSized(t *testing.T) {
 
 	t.Run("a newer version of what is known stays", func(t *testing.T) {
 		const newer = `{"version":9,"otherwise":true}`
-		key := client.ObjectKey{Namespace: install.Namespace, Name: scaling.ConfigMapName}
+		key := client.ObjectKey{Namespace: install.Namespace, Name: demand.ConfigMapName}
 		await.NoError(t, limit, "it is written", func() error {
 			var kept corev1.ConfigMap
 			if err := c.admin.Get(t.Context(), key, &kept); err != nil {
@@ -153,7 +153,7 @@ func scale(t *testing.T, c *cluster, name string, replicas int) {
 func (c *cluster) known(t *testing.T) map[string]*demand.Pool {
 	t.Helper()
 	var kept corev1.ConfigMap
-	err := c.admin.Get(t.Context(), client.ObjectKey{Namespace: install.Namespace, Name: scaling.ConfigMapName}, &kept)
+	err := c.admin.Get(t.Context(), client.ObjectKey{Namespace: install.Namespace, Name: demand.ConfigMapName}, &kept)
 	require.NoError(t, client.IgnoreNotFound(err))
 	state, err := demand.Read(kept.Data, time.Now())
 	require.NoError(t, err)
@@ -185,7 +185,7 @@ func (c *cluster) spaced(t *testing.T) {
 	for resource, least := range map[string]time.Duration{"deployments/scale": 30 * time.Second, "configmaps": 50 * time.Second} {
 		last := map[string]time.Time{}
 		for _, w := range c.writes(t, resource) {
-			if resource == "configmaps" && w.name != scaling.ConfigMapName {
+			if resource == "configmaps" && w.name != demand.ConfigMapName {
 				continue
 			}
 			if before, ok := last[w.name]; ok {

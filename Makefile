@@ -54,7 +54,7 @@ e2e: ## Run only the tests that need more than an API server: controllers, sched
 
 e2e = $(GO) test -count=1 -vet=off -ldflags=-w $(if $(RACE),-race) -timeout $(TIMEOUT)
 
-reliability: ## Create pods while one thing after another fails, and write what became of them to docs/reliability.md
+reliability: ## Create pods while one thing after another fails, and write what became of them to docs/evidence/reliability.md
 	$(GO) test -timeout $(TIMEOUT) ./test/integration/faults -update
 	$(GO) test -timeout $(TIMEOUT) ./test/integration/attacks -update
 
@@ -75,7 +75,7 @@ lint: ## Run the linters and check that the go.mod files are tidy
 	$(GO) -C test/harness/plot mod tidy -diff
 	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 
-bench: ## Measure handlers, creations of pods, image sync, audits and memory, and write docs/performance.md
+bench: ## Measure handlers, creations of pods, image sync, audits and memory, and write docs/evidence/performance.md
 	$(GO) run ./test/bench/report
 
 # Minimizing each interesting input would take most of the time.
@@ -85,8 +85,8 @@ fuzz: ## Run each fuzz target for FUZZTIME=1m
 		$(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$${file%/*}" </dev/null || exit 1; \
 	done
 
-docs: ## Write the generated parts of README.md, docs and manifests/chart anew
-	$(GO) test ./cmd/warmpool -run '^TestREADME$$' -update
+docs: ## Write the generated parts of docs and manifests/chart anew
+	$(GO) test ./cmd/warmpool -run '^(TestRuleTable|TestPagesShowOutput)$$' -update
 	$(GO) test ./docs -run '^(TestConfigurationReference|TestRulePages)$$' -update
 	$(GO) test ./test/harness/chart -update
 

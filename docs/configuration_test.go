@@ -24,15 +24,16 @@ import (
 	"warmpool.sh/webhook/config"
 )
 
-var update = flag.Bool("update", false, "write configuration.md anew")
+var update = flag.Bool("update", false, "write the generated pages anew")
 
 const preface = `# Configuration reference
 
 Written by ` + "`make docs`" + ` from the types of ` + "`webhook/config`" + `; do not edit. The file is strict: an unknown field, an unknown rule or a
-bad value is refused, with the line and the field. An example is in the [README](../README.md).
+bad value is refused, with the line and the field. [An example](../pools-and-placement.md#a-configuration-with-everything-in-it)
+has most of them.
 `
 
-// TestConfigurationReference keeps configuration.md equal to the types of package config, their comments and the defaults
+// TestConfigurationReference keeps reference/configuration.md equal to the types of package config, their comments and the defaults
 // that the code sets.
 func TestConfigurationReference(t *testing.T) {
 	r := reference{types: packageTypes(t), written: map[string]bool{}, defaults: defaults(t)}
@@ -40,10 +41,10 @@ func TestConfigurationReference(t *testing.T) {
 	r.write(t, reflect.TypeFor[config.WarmPoolConfiguration](), "")
 	want := r.text.String()
 	if *update {
-		require.NoError(t, os.WriteFile("configuration.md", []byte(want), 0o600))
+		require.NoError(t, os.WriteFile("reference/configuration.md", []byte(want), 0o600))
 		return
 	}
-	got, err := os.ReadFile("configuration.md")
+	got, err := os.ReadFile("reference/configuration.md")
 	require.NoError(t, err)
 	assert.Equal(t, want, string(got), "run make docs")
 }

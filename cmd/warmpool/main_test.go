@@ -16,7 +16,7 @@ import (
 	"warmpool.sh/webhook/policy"
 )
 
-var update = flag.Bool("update", false, "rewrite the expected output in testdata/script and the rule table in README.md")
+var update = flag.Bool("update", false, "rewrite the expected output in testdata/script and the rule table in docs/rules/README.md")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"warmpool": main, "kubectl-warmpool": main, "kubectl_complete-warmpool": main})
@@ -72,20 +72,20 @@ const rulesBegin, rulesEnd = "<!-- rules: begin -->\n", "<!-- rules: end -->"
 // linked makes links to their pages of the ids in a table of rules.
 func linked(table string) string {
 	for _, id := range policy.IDs() {
-		table = strings.ReplaceAll(table, "| `"+id+"` |", "| [`"+id+"`](docs/rules/"+id+".md) |")
+		table = strings.ReplaceAll(table, "| `"+id+"` |", "| [`"+id+"`]("+id+".md) |")
 	}
 	return table
 }
 
-// TestREADME keeps the rule table of the README equal to the rules.
-func TestREADME(t *testing.T) {
-	path := filepath.Join("..", "..", "README.md")
+// TestRuleTable keeps the table of docs/rules/README.md equal to the rules.
+func TestRuleTable(t *testing.T) {
+	path := filepath.Join("..", "..", "docs", "rules", "README.md")
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(data), rulesBegin)
-	require.True(t, found, "README.md has no %q", rulesBegin)
+	require.True(t, found, "docs/rules/README.md has no %q", rulesBegin)
 	_, after, found := strings.Cut(rest, rulesEnd)
-	require.True(t, found, "README.md has no %q", rulesEnd)
+	require.True(t, found, "docs/rules/README.md has no %q", rulesEnd)
 	want := before + rulesBegin + linked(rulesMarkdown(ruleRows())) + rulesEnd + after
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o600))

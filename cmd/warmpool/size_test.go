@@ -106,12 +106,3 @@ func TestSizeTableWidth(t *testing.T) {
 		assert.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), width, line)
 	}
 }
-
-// The worked example of the README is what the command prints.
-func TestREADMEShowsSizes(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	table, err := runCommand(t, "size", "--pool", "cpu", "--cluster", "../../manifests/examples/fine")
-	require.NoError(t, err)
-	assert.Contains(t, string(readme), "$ warmpool size --pool cpu --cluster manifests/examples/fine\n"+table+"```\n")
-}

@@ -1,9 +1,9 @@
-// Command report runs all measurements and writes what they found to docs/bench.json, from it docs/performance.md, and the
+// Command report runs all measurements and writes what they found to docs/evidence/bench.json, from it docs/evidence/performance.md, and the
 // lines for benchstat to bin/bench.txt:
 //
 //	go run ./test/bench/report
 //
-// With -render it writes docs/performance.md anew and measures nothing; with -quick it takes few samples, to try it.
+// With -render it writes docs/evidence/performance.md anew and measures nothing; with -quick it takes few samples, to try it.
 package main
 
 import (
@@ -49,7 +49,7 @@ var parts = []struct {
 func main() {
 	render := flag.Bool("render", false, "Measure nothing: write "+documentFile+" from "+jsonFile)
 	quick := flag.Bool("quick", false, "Take few samples; give -docs too, for nothing follows from them")
-	docs := flag.String("docs", "", "Folder of "+jsonFile+" and "+documentFile+" (default: docs of the repository)")
+	docs := flag.String("docs", "", "Folder of "+jsonFile+" and "+documentFile+" (default: docs/evidence of the repository)")
 	flag.Parse()
 	if err := run(context.Background(), *docs, *render, *quick); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "error:", err)
@@ -63,7 +63,7 @@ func run(ctx context.Context, docs string, render, quick bool) error {
 		return err
 	}
 	if docs == "" {
-		docs = filepath.Join(root, "docs")
+		docs = filepath.Join(root, "docs", "evidence")
 	}
 	if !render {
 		measured, err := measure(ctx, root, quick)

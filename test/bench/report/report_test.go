@@ -12,7 +12,7 @@ import (
 	"warmpool.sh/test/bench/result"
 )
 
-var docs = filepath.Join("..", "..", "..", "docs")
+var docs = filepath.Join("..", "..", "..", "docs", "evidence")
 
 func TestDocumentIsWhatWasMeasured(t *testing.T) {
 	want, err := renderFile(filepath.Join(docs, jsonFile))

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the figures to docs/reliability.md")
+	update = flag.Bool("update", false, "write the figures to docs/evidence/reliability.md")
 	// rows are those of the table, in the order in which the attacks are tried.
 	rows []string
 )
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 func writeRows() error {
-	file := filepath.Join("..", "..", "..", "docs", "reliability.md")
+	file := filepath.Join("..", "..", "..", "docs", "evidence", "reliability.md")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err

@@ -202,7 +202,7 @@ spec:
 
 // A cluster in which nothing answers behind the webhooks is got going again as the documentation says.
 func TestEmergency(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
+	doc, err := os.ReadFile(filepath.Join(root, "docs", "runbook.md"))
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(doc), "## Emergency")
 	require.True(t, found)

@@ -1,5 +1,5 @@
 // Package faults_test proves what becomes of pods while something fails: warmpool, its certificates, its configuration,
-// the API server. What is measured is in docs/reliability.md.
+// the API server. What is measured is in docs/evidence/reliability.md.
 package faults_test
 
 import (
@@ -18,10 +18,10 @@ const (
 
 var (
 	long   = flag.Bool("long", false, "try all faults, and for as long as they last; else some, shortly")
-	update = flag.Bool("update", false, "write the figures to docs/reliability.md; implies -long")
+	update = flag.Bool("update", false, "write the figures to docs/evidence/reliability.md; implies -long")
 )
 
-// repetitions of a fault: in the short form, in the long one, and for the figures of docs/reliability.md.
+// repetitions of a fault: in the short form, in the long one, and for the figures of docs/evidence/reliability.md.
 func repetitions(short, longer, most int) int {
 	switch {
 	case *update:

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var reportFile = filepath.Join("..", "..", "..", "docs", "reliability.md")
+var reportFile = filepath.Join("..", "..", "..", "docs", "evidence", "reliability.md")
 
 const reportHead = `# Reliability
 

@@ -201,17 +201,21 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// Who gets an alert finds out what to do about it.
+// Who gets an alert finds out what to do about it: its runbook_url leads to a section of its own.
 func TestAlertsAreDocumented(t *testing.T) {
 	root, err := install.Root()
-	require.NoError(t, err)
-	doc, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
 	require.NoError(t, err)
 	rules, err := os.ReadFile(filepath.Join(root, "manifests", "components", "monitoring", "rules.yaml"))
 	require.NoError(t, err)
 	alerts := regexp.MustCompile(`- alert: (\w+)`).FindAllSubmatch(rules, -1)
+	urls := regexp.MustCompile(`runbook_url: (\S+)#(\S+)`).FindAllSubmatch(rules, -1)
 	require.NotEmpty(t, alerts)
-	for _, alert := range alerts {
-		assert.Contains(t, string(doc), "\n| `"+string(alert[1])+"` |")
+	require.Len(t, urls, len(alerts), "each alert has a runbook_url")
+	for i, alert := range alerts {
+		name := string(alert[1])
+		doc, err := os.ReadFile(filepath.Join(root, string(urls[i][1])))
+		require.NoError(t, err)
+		assert.Contains(t, string(doc), "\n### "+name+"\n")
+		assert.Equal(t, strings.ToLower(name), string(urls[i][2]), "the anchor of its heading")
 	}
 }

@@ -111,7 +111,7 @@ func (c *Controller) follow(ctx context.Context, selector labels.Selector) (end 
 	ctx, end = context.WithCancel(ctx)
 	go func() {
 		if err := c.watch(ctx, selector); err != nil && ctx.Err() == nil {
-			c.log.Error(err, "starts of Workspaces are not told")
+			c.log.Error(err, "starts of Workspaces are not reported")
 		}
 	}()
 	return end

@@ -20,16 +20,16 @@ import (
 	"warmpool.sh/test/harness/install"
 )
 
-// installCommands are the code blocks of README's section about it, without the indentation of the list that they are in.
-func installCommands(t *testing.T) []string {
+// commands are the code blocks of a section of a page of the documentation, without the indentation of the list that they are in.
+func commands(t *testing.T, page, section string) []string {
 	t.Helper()
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", page))
 	require.NoError(t, err)
-	_, section, found := strings.Cut(string(readme), "\n## Install\n")
-	require.True(t, found)
-	section, _, _ = strings.Cut(section, "\n## ")
+	_, content, found := strings.Cut(string(text), "\n## "+section+"\n")
+	require.True(t, found, "%s has no section %q", page, section)
+	content, _, _ = strings.Cut(content, "\n## ")
 	var blocks []string
-	for _, match := range regexp.MustCompile("(?ms)^( *)```sh\n(.*?)^ *```$").FindAllStringSubmatch(section, -1) {
+	for _, match := range regexp.MustCompile("(?ms)^( *)```sh\n(.*?)^ *```$").FindAllStringSubmatch(content, -1) {
 		blocks = append(blocks, strings.TrimPrefix(strings.ReplaceAll("\n"+match[2], "\n"+match[1], "\n"), "\n"))
 	}
 	return blocks
@@ -62,11 +62,13 @@ func literally(t *testing.T, dir, commands string) string {
 	return out.String()
 }
 
-// README's section about the installation is followed, block by block and word by word. Only the image is not built here.
-func TestREADMEInstall(t *testing.T) {
-	blocks := installCommands(t)
-	require.Len(t, blocks, 5)
-	push, chart, check, deploy, undeploy := blocks[0], blocks[1], blocks[2], blocks[3], blocks[4]
+// The pages about installing and uninstalling are followed, block by block and word by word. Only the image is not built here.
+func TestPagesInstall(t *testing.T) {
+	helm, kustomize, uninstall := commands(t, "install.md", "By Helm"), commands(t, "install.md", "By kustomize"), commands(t, "upgrade.md", "Uninstall")
+	require.Len(t, helm, 3)
+	require.Len(t, kustomize, 2)
+	require.Len(t, uninstall, 1)
+	push, chart, check, deploy, undeploy := helm[0], helm[1], kustomize[0], kustomize[1], uninstall[0]
 	dir := clone(t)
 	pools(t)
 	before := inventory(t)

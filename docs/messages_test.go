@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -18,17 +19,23 @@ import (
 // readiness are the files whose errors /readyz shows.
 var readiness = []string{"certs/ready.go", "webhook/controller/policysync/keeper.go", "webhook/controller/policysync/write.go", "webhook/controller/policysync/sample.go"}
 
-// TestMessages wants each text that serve logs, makes Events of, or answers at /readyz in some page.
+// TestMessages wants each text that serve logs, makes Events of, or answers at /readyz in some page, and each metric in its
+// own.
 func TestMessages(t *testing.T) {
 	var all strings.Builder
-	for _, text := range pages(t) {
+	written := pages(t)
+	for _, text := range written {
 		all.WriteString(text)
 	}
+	reference := written[filepath.Join("..", "docs", "reference", "metrics.md")]
 	found := 0
 	for _, folder := range []string{"certs", "webhook", "cmd/warmpool"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join("..", filepath.FromSlash(folder)), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err
+			}
+			for _, name := range metrics(t, path) {
+				assert.Contains(t, reference, "`"+name+"`", "%s: reference/metrics.md does not have it", path)
 			}
 			for _, text := range texts(t, path) {
 				found++
@@ -82,10 +89,25 @@ func texts(t *testing.T, path string) []string {
 	return found
 }
 
-// logged are the methods that log or make Events, with which of their arguments is the text or the reason.
-var logged = map[string]int{"Info": 1, "Error": 2, "say": 1, "Eventf": 4}
+// metrics are the names of metrics in a file.
+func metrics(t *testing.T, path string) []string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var names []string
+	for _, match := range metricName.FindAllSubmatch(content, -1) {
+		names = append(names, string(match[1]))
+	}
+	return names
+}
 
-var verb = regexp.MustCompile(`%[-+#.0-9]*[a-zA-Z]`)
+// logged are the methods that log or make Events, with which of their arguments is the text or the reason.
+var logged = map[string]int{"Info": 1, "Error": 2, "say": 1, "Eventf": 4, "tell": 5, "tellResize": 4}
+
+var (
+	verb       = regexp.MustCompile(`%[-+#.0-9]*[a-zA-Z]`)
+	metricName = regexp.MustCompile(`"(warmpool_[a-z_]+)"`)
+)
 
 // constantPart is the longest part of a format that does not differ.
 func constantPart(format string) string {

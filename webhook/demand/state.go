@@ -143,7 +143,7 @@ func (p *Pool) check(now time.Time) error {
 		return fmt.Errorf("shift: %v is beyond ±%v", float64(p.Shift), mostShift)
 	case math.Abs(float64(p.Hour.Rise)) > mostCount:
 		return fmt.Errorf("hour.rise: %v is no move", float64(p.Hour.Rise))
-	case p.Found != nil && !(*p.Found >= 0 && *p.Found <= mostCount):
+	case p.Found != nil && (*p.Found < 0 || *p.Found > mostCount):
 		return fmt.Errorf("found: %d is no count", *p.Found)
 	case p.At.After(now.Add(time.Hour)):
 		return fmt.Errorf("at: %s is in the future", p.At.Format(time.RFC3339))

@@ -29,7 +29,7 @@ var nodePoolReady = &Rule{
 		}
 		a.eachNodePool(func(np poolNodePool) {
 			judgeNodeClass(a, np)
-			judgeReady(np.about, field.NewPath("status", "conditions"), "NodePool "+np.NodePool.Name, np.Ready)
+			judgeReady(np.about, field.NewPath("status", "conditions"), "NodePool "+np.Name, np.Ready)
 		})
 	},
 }

@@ -64,7 +64,7 @@ func (s sizeOf) judgeMax(a *Audit, known *demand.Pool) {
 	settings.Places = a.Places(s.Pool)
 	hours := known.Hours(settings)
 	need := slices.Max(hours[:])
-	if int32(need) <= s.Max {
+	if need <= int(s.Max) {
 		return
 	}
 	hour := slices.Index(hours[:], need)
@@ -76,7 +76,7 @@ func (s sizeOf) judgeMax(a *Audit, known *demand.Pool) {
 func (s sizeOf) judgeMin(a *Audit) {
 	limits, sizes := commonLimits(s.Pool), a.sizes.Pool(s.Config.Name)
 	nodes, known := sizing.Nodes(sizes.Shapes, limits)
-	if s.Min == nil || !known || int32(nodes) >= *s.Min {
+	if s.Min == nil || !known || nodes >= int(*s.Min) {
 		return
 	}
 	var names []string

@@ -72,15 +72,3 @@ type kind interface {
 	Malformed(key string) string
 	AllMalformed() []string
 }
-
-// unknown says why nothing is known about an object that is not there; empty: it does not exist, as far as is known.
-func unknown(facts kind, kinds, name, key string) string {
-	switch reason := facts.Malformed(key); {
-	case !facts.Known():
-		return kinds + ": " + facts.Reason()
-	case reason != "":
-		return name + ": " + reason
-	default:
-		return ""
-	}
-}

@@ -51,11 +51,11 @@ type NodeGroup struct {
 
 // look is what nodes of one group have in common.
 func (g *NodeGroup) look() string {
-	look := fmt.Sprint(g.Type, g.State, g.Why, g.Images, g.Allocatable.String(), g.Daemons.String(), g.Placeholder.String())
+	var workspaces []string
 	for _, workspace := range g.Workspaces {
-		look += " " + workspace.String()
+		workspaces = append(workspaces, workspace.String())
 	}
-	return look
+	return fmt.Sprint(g.Type, g.State, g.Why, g.Images, g.Allocatable.String(), g.Daemons.String(), g.Placeholder.String(), workspaces)
 }
 
 // nodeGroups are the nodes of a pool, and where no placeholder is on one yet, what such nodes will look like.

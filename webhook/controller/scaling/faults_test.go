@@ -205,7 +205,7 @@ func TestConfigMap(t *testing.T) {
 func TestClockJumps(t *testing.T) {
 	inBubble(t, "{mode: Apply, min: 2, max: 9}", one, func(r *rig) {
 		offset := time.Duration(0)
-		r.controller.recorder.clock = func(t time.Time) time.Time { return t.Add(offset) }
+		r.controller.clock = func(t time.Time) time.Time { return t.Add(offset) }
 		r.knows(learned(12, time.Now()))
 		r.pass(2 * time.Hour)
 		for _, jump := range []time.Duration{3 * time.Hour, -20 * time.Hour, 300 * 24 * time.Hour, -5 * 365 * 24 * time.Hour, 0} {

@@ -91,7 +91,7 @@ func (r *rig) deployment(name string, labels map[string]string) *appsv1.Deployme
 }
 
 func fields(manager string, at time.Time) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", Time: new(metav1.NewTime(at)), FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}}
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", Time: new(metav1.NewTime(at)), FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}
 }
 
 func (r *rig) configure(size string) {

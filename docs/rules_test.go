@@ -13,9 +13,9 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
 
+	"warmpool.sh/test/harness/rulecases"
 	"warmpool.sh/webhook/policy"
 )
 
@@ -146,31 +146,27 @@ func header(t *testing.T, id string) map[string]string {
 	return nil
 }
 
-// ruleCase is a file of a rule's testdata.
+// ruleCase is a case with what its page shows of it.
 type ruleCase struct {
-	comment  string
-	sections map[string]string
+	*rulecases.Case
+	comment string
 }
 
 func readCase(t *testing.T, id, name string) *ruleCase {
 	t.Helper()
-	archive, err := txtar.ParseFile(filepath.Join("..", "webhook", "policy", "testdata", id, name+".txtar"))
-	require.NoError(t, err)
-	c := &ruleCase{comment: strings.TrimSpace(string(archive.Comment)), sections: map[string]string{}}
-	for _, file := range archive.Files {
-		c.sections[file.Name] = string(file.Data)
-	}
-	require.NotContains(t, c.sections, "old.yaml", "%s %s is about an update", id, name)
-	require.NotEmpty(t, c.comment, "%s %s does not say what it is about", id, name)
-	return c
+	c := rulecases.Read(t, filepath.Join("..", "webhook", "policy", "testdata", id, name+".txtar"))
+	require.False(t, c.Own["old.yaml"], "%s %s is about an update", id, name)
+	comment := strings.TrimSpace(string(c.Archive.Comment))
+	require.NotEmpty(t, comment, "%s %s does not say what it is about", id, name)
+	return &ruleCase{c, comment}
 }
 
 // text are the objects of a case in one file.
 func (c *ruleCase) text() string {
 	var parts []string
 	for _, section := range []string{"config.yaml", "cluster.yaml", "object.yaml"} {
-		if content, ok := c.sections[section]; ok {
-			parts = append(parts, content)
+		if c.Own[section] {
+			parts = append(parts, c.Sections[section])
 		}
 	}
 	return strings.Join(parts, "---\n")
@@ -181,7 +177,7 @@ func (c *ruleCase) surroundings() string {
 	const folder = "../../webhook/policy/testdata/"
 	var parts []string
 	for _, name := range []string{"config", "cluster"} {
-		if _, own := c.sections[name+".yaml"]; !own {
+		if !c.Own[name+".yaml"] {
 			parts = append(parts, "["+name+".yaml]("+folder+name+".yaml)")
 		}
 	}
@@ -194,11 +190,11 @@ func (c *ruleCase) surroundings() string {
 // answer is what warmpool makes of a case that fails.
 func (c *ruleCase) answer() string {
 	var text string
-	if patch := c.sections["want.json"]; patch != "" {
+	if patch := c.Sections["want.json"]; patch != "" {
 		text += "At admission warmpool fills in:\n\n```json\n" + patch + "```\n"
 	}
 	// What is of no pool stands there with an empty one.
-	if findings := strings.ReplaceAll(c.sections["want.txt"], " (pool )", ""); findings != "" {
+	if findings := strings.ReplaceAll(c.Sections["want.txt"], " (pool )", ""); findings != "" {
 		text += "warmpool says:\n\n```text\n" + findings + "```\n"
 	}
 	return text

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"warmpool.sh/test/harness/rulecases"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
 )
@@ -133,18 +134,14 @@ func (s simulated) verdict(t *testing.T) []policy.Finding {
 	for i := range s.others {
 		objects += fmt.Sprintf("---\napiVersion: v1\nkind: Node\nmetadata: {name: n%d, labels: {karpenter.sh/nodepool: cpu-a}}\nstatus: {allocatable: {cpu: %dm}}\n", i, s.millis)
 	}
-	c := &testCase{sections: map[string]string{"cluster.yaml": objects}}
-	c.config, err = config.Load([]byte(`
+	cfg, err := config.Load([]byte(`
 apiVersion: config.warmpool.sh/v1alpha1
 kind: WarmPoolConfiguration
 pools: [{name: cpu, nodePools: [cpu-a], sizing: {mode: Exclusive}}]
 `), policy.IDs())
 	require.NoError(t, err)
-	for _, id := range policy.IDs() {
-		if id != "cpa-runaway" {
-			c.setRule(id, config.Off)
-		}
-	}
+	c := &testCase{&rulecases.Case{Config: cfg, Sections: map[string]string{"cluster.yaml": objects}}}
+	c.Alone("cpa-runaway")
 	findings, _ := c.evaluator(t).Audit()
 	return findings
 }

@@ -18,7 +18,7 @@ import (
 func FuzzCluster(f *testing.F) {
 	for _, file := range glob(f, filepath.Join("testdata", "*", "*.txtar")) {
 		c := readCase(f, file)
-		f.Add([]byte(c.sections["config.yaml"]), []byte(c.sections["cluster.yaml"]))
+		f.Add([]byte(c.Sections["config.yaml"]), []byte(c.Sections["cluster.yaml"]))
 	}
 	placeholder := readCase(f, filepath.Join("testdata", "placeholder-size", "deny-configured.txtar"))
 	pod := readCase(f, filepath.Join("testdata", "workspace-size", "deny-one-byte.txtar"))

@@ -13,7 +13,7 @@ import (
 var placeholderPullPolicy = &Rule{
 	ID:       "placeholder-pull-policy",
 	Summary:  "What pre-pulls an image has the pull policy IfNotPresent.",
-	Fix:      "Set the pull policy IfNotPresent there.",
+	Fix:      "Give what pre-pulls the image the pull policy IfNotPresent.",
 	Subject:  PlaceholderDeployment,
 	Action:   config.Warn,
 	Severity: SeverityWarning,

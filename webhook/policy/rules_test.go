@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"warmpool.sh/webhook/cluster/manifest"
+	"warmpool.sh/test/harness/rulecases"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/placement"
 	"warmpool.sh/webhook/policy"
@@ -27,21 +27,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the want sections of testdata from what the rules say now")
 
-// Every case is a file testdata/<rule-id>/<allow|deny|mutate>-<case>.txtar with the sections
-//
-//	object.yaml   the Pod or Deployment; without it the rule audits the cluster
-//	old.yaml      what it was before an update, if it is one
-//	config.yaml   and cluster.yaml, where those of testdata do not serve
-//	part.yaml     instead of cluster.yaml: a part of a cluster, as "warmpool audit -f" takes files
-//	want.json     the patch of the rule alone, for mutate
-//	want.txt      the findings of the rule alone afterwards, for deny (and mutate, where something is left)
+// TestRules runs the cases of each rule; package rulecases says what is in them.
 func TestRules(t *testing.T) {
 	folders := map[string]bool{}
 	for _, rule := range policy.Rules() {
 		folders[rule.ID] = true
 		t.Run(rule.ID, func(t *testing.T) {
 			kinds := map[string]int{}
-			for _, file := range glob(t, filepath.Join("testdata", rule.ID, "*")) {
+			for _, file := range glob(t, filepath.Join("testdata", rule.ID, "*.txtar")) {
 				kind, _, _ := strings.Cut(filepath.Base(file), "-")
 				kinds[kind]++
 				t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { runCase(t, rule, kind, file) })
@@ -51,7 +44,12 @@ func TestRules(t *testing.T) {
 			if rule.Fills != "" {
 				assert.NotZero(t, kinds["mutate"], "the rule needs a case that it fills")
 			}
-			assert.Len(t, kinds, map[bool]int{true: 3, false: 2}[rule.Fills != ""], "cases are named allow-, deny- or mutate- (of rules that fill): %v", kinds)
+			delete(kinds, "allow")
+			delete(kinds, "deny")
+			if rule.Fills != "" {
+				delete(kinds, "mutate")
+			}
+			assert.Empty(t, kinds, "cases are named allow-, deny- or mutate- (of rules that fill)")
 		})
 	}
 	for _, path := range glob(t, filepath.Join("testdata", "*")) {
@@ -63,11 +61,7 @@ func TestRules(t *testing.T) {
 
 func runCase(t *testing.T, rule *policy.Rule, kind, file string) {
 	c := readCase(t, file)
-	for _, other := range policy.IDs() {
-		if other != rule.ID {
-			c.setRule(other, config.Off)
-		}
-	}
+	c.Alone(rule.ID)
 	e := c.evaluator(t)
 	object := c.object(t, e, "object.yaml")
 	if object == nil {
@@ -110,61 +104,28 @@ func (c *testCase) compare(t *testing.T, kind, file string, got map[string]strin
 		return
 	}
 	for name, text := range got {
-		assert.Equal(t, c.sections[name], text, name)
+		assert.Equal(t, c.Sections[name], text, name)
 	}
 }
 
-// testCase is one txtar file.
-type testCase struct {
-	archive  *txtar.Archive
-	sections map[string]string
-	config   *config.WarmPoolConfiguration
-}
+// testCase is a case with what the tests make of it.
+type testCase struct{ *rulecases.Case }
 
 func readCase(t testing.TB, file string) *testCase {
 	t.Helper()
-	archive, err := txtar.ParseFile(file)
-	require.NoError(t, err)
-	c := &testCase{archive: archive, sections: map[string]string{}}
-	for _, f := range archive.Files {
-		c.sections[f.Name] = string(f.Data)
-	}
-	if part, ok := c.sections["part.yaml"]; ok {
-		c.sections["cluster.yaml"] = part
-	}
-	for _, name := range []string{"config.yaml", "cluster.yaml"} {
-		if _, ok := c.sections[name]; !ok {
-			data, err := os.ReadFile(filepath.Join("testdata", name))
-			require.NoError(t, err)
-			c.sections[name] = string(data)
-		}
-	}
-	c.config, err = config.Load([]byte(c.sections["config.yaml"]), policy.IDs())
-	require.NoError(t, err)
-	return c
-}
-
-func (c *testCase) setRule(id string, action config.Action) {
-	if c.config.Rules == nil {
-		c.config.Rules = map[string]config.Action{}
-	}
-	c.config.Rules[id] = action
+	return &testCase{rulecases.Read(t, file)}
 }
 
 func (c *testCase) evaluator(t *testing.T) *policy.Evaluator {
 	t.Helper()
-	_, part := c.sections["part.yaml"]
-	reading := manifest.Load([]string{"-"}, strings.NewReader(c.sections["cluster.yaml"]), manifest.Options{Part: part, Strict: !part})
-	require.NoError(t, reading.Err())
-	facts := reading.Snapshot
-	e, err := policy.New(c.config, facts, time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
+	e, err := policy.New(c.Config, c.Facts(t), time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
 	require.NoError(t, err)
 	return e
 }
 
 func (c *testCase) object(t *testing.T, e *policy.Evaluator, section string) *policy.Object {
 	t.Helper()
-	text, ok := c.sections[section]
+	text, ok := c.Sections[section]
 	if !ok {
 		return nil
 	}
@@ -191,8 +152,8 @@ func decode(t *testing.T, e *policy.Evaluator, data []byte) *policy.Object {
 
 func (c *testCase) write(t *testing.T, file string, got map[string]string) {
 	t.Helper()
-	kept := c.archive.Files[:0]
-	for _, f := range c.archive.Files {
+	kept := c.Archive.Files[:0]
+	for _, f := range c.Archive.Files {
 		if _, rewritten := got[f.Name]; !rewritten {
 			kept = append(kept, f)
 		}
@@ -202,8 +163,8 @@ func (c *testCase) write(t *testing.T, file string, got map[string]string) {
 			kept = append(kept, txtar.File{Name: name, Data: []byte(got[name])})
 		}
 	}
-	c.archive.Files = kept
-	require.NoError(t, os.WriteFile(file, txtar.Format(c.archive), 0o600))
+	c.Archive.Files = kept
+	require.NoError(t, os.WriteFile(file, txtar.Format(c.Archive), 0o600))
 }
 
 func printPatch(t *testing.T, patch placement.Patch) string {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,13 +11,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"warmpool.sh/webhook/cluster/manifest"
+	"warmpool.sh/test/harness/rulecases"
 	"warmpool.sh/webhook/config"
-	"warmpool.sh/webhook/policy"
 )
 
 const testdata = "../../../webhook/policy/testdata"
@@ -66,31 +63,17 @@ type testCase struct {
 // about something else.
 func readCase(t *testing.T, file string, worlds map[string]*world) *testCase {
 	t.Helper()
-	archive, err := txtar.ParseFile(file)
-	require.NoError(t, err)
-	sections := map[string][]byte{}
-	for _, f := range archive.Files {
-		sections[f.Name] = f.Data
-	}
-	for _, name := range []string{"config.yaml", "cluster.yaml"} {
-		if _, ok := sections[name]; !ok {
-			sections[name], err = os.ReadFile(filepath.Join(testdata, name))
-			require.NoError(t, err)
-		}
-	}
-	if sections["object.yaml"] == nil {
+	c := rulecases.Read(t, file)
+	if !c.Own["object.yaml"] {
 		return nil
 	}
-	cfg, err := config.Load(sections["config.yaml"], policy.IDs())
-	require.NoError(t, err)
+	cfg, facts := c.Config, c.Facts(t)
 	if slices.ContainsFunc(cfg.Pools, func(p config.Pool) bool { return p.NamespaceSelector != nil }) {
 		return nil // the policy does not know it, and export says so
 	}
-	facts, _, err := manifest.Read([]string{"-"}, strings.NewReader(string(sections["cluster.yaml"])))
-	require.NoError(t, err)
 	var pod corev1.Pod
-	require.NoError(t, yaml.UnmarshalStrict(sections["object.yaml"], &pod))
-	key := fmt.Sprintf("%s\n%s\n%s", pod.Namespace, sections["config.yaml"], sections["cluster.yaml"])
+	require.NoError(t, yaml.UnmarshalStrict([]byte(c.Sections["object.yaml"]), &pod))
+	key := fmt.Sprintf("%s\n%s\n%s", pod.Namespace, c.Sections["config.yaml"], c.Sections["cluster.yaml"])
 	namespace := fmt.Sprintf("case-%d", len(worlds))
 	for i := range cfg.Exemptions {
 		if cfg.Exemptions[i].Namespace == pod.Namespace {

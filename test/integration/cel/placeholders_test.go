@@ -3,7 +3,6 @@ package cel_test
 import (
 	"context"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/txtar"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"warmpool.sh/test/harness/rulecases"
 	"warmpool.sh/webhook/cel"
 	"warmpool.sh/webhook/cluster"
-	"warmpool.sh/webhook/cluster/manifest"
 	"warmpool.sh/webhook/config"
 	"warmpool.sh/webhook/policy"
 )
@@ -101,38 +99,20 @@ type placeholderCase struct {
 
 func readPlaceholder(t *testing.T, file, rule string) *placeholderCase {
 	t.Helper()
-	archive, err := txtar.ParseFile(file)
-	require.NoError(t, err)
-	sections := map[string][]byte{}
-	for _, f := range archive.Files {
-		sections[f.Name] = f.Data
-	}
-	if sections["config.yaml"] == nil {
-		sections["config.yaml"], err = os.ReadFile(filepath.Join(testdata, "config.yaml"))
-		require.NoError(t, err)
-	}
-	cfg, err := config.Load(sections["config.yaml"], policy.IDs())
-	require.NoError(t, err)
-	if cfg.Rules == nil {
-		cfg.Rules = map[string]config.Action{}
-	}
-	for _, other := range policy.IDs() {
-		if other != rule {
-			cfg.Rules[other] = config.Off
-		}
-	}
+	read := rulecases.Read(t, file)
+	read.Alone(rule)
 	facts := &cluster.Snapshot{}
-	if sections["cluster.yaml"] != nil {
-		facts, _, err = manifest.Read([]string{"-"}, strings.NewReader(string(sections["cluster.yaml"])))
-		require.NoError(t, err)
+	if read.Own["cluster.yaml"] {
+		facts = read.Facts(t)
 	}
-	c := &placeholderCase{configuration: string(sections["config.yaml"]), object: deployment(t, sections["object.yaml"])}
-	if sections["old.yaml"] != nil {
-		c.old = deployment(t, sections["old.yaml"])
+	c := &placeholderCase{configuration: read.Sections["config.yaml"], object: deployment(t, []byte(read.Sections["object.yaml"]))}
+	if read.Own["old.yaml"] {
+		c.old = deployment(t, []byte(read.Sections["old.yaml"]))
 	}
 	c.shareNamespace(t, facts)
-	c.evaluator, err = policy.New(cfg, facts, atNight)
+	evaluator, err := policy.New(read.Config, facts, atNight)
 	require.NoError(t, err)
+	c.evaluator = evaluator
 	return c
 }
 

@@ -31,6 +31,9 @@ func TestMessages(t *testing.T) {
 	found := 0
 	for _, folder := range []string{"certs", "webhook", "cmd/warmpool"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join("..", filepath.FromSlash(folder)), func(path string, _ fs.DirEntry, err error) error {
+			if path == filepath.Join("..", "webhook", "chart") { // of warmpool init, which explains itself in what it writes
+				return filepath.SkipDir
+			}
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err
 			}

@@ -83,6 +83,9 @@ func find(content map[string]any, pointer jsontext.Pointer) (path *field.Path, p
 	return path, parent, name
 }
 
+// kindsOfJSON are those whose name is not what YAML calls them.
+var kindsOfJSON = map[jsontext.Kind]string{'{': "object", '[': "array", 't': "bool", 'f': "bool"}
+
 // plain words the decoder's errors for people who write YAML, not Go.
 func plain(misfit *json.SemanticError) error {
 	if misfit.GoType == nil {
@@ -92,34 +95,27 @@ func plain(misfit *json.SemanticError) error {
 	if misfit.Err != nil && !isNumber { // of a type that reads itself, such as a quantity
 		return misfit.Err
 	}
-	got := misfit.JSONKind.String()
-	switch misfit.JSONKind {
-	case '{':
-		got = "object"
-	case '[':
-		got = "array"
-	case 't', 'f':
-		got = "bool"
-	case '0':
+	got, named := kindsOfJSON[misfit.JSONKind]
+	if !named {
+		got = misfit.JSONKind.String()
+	}
+	if misfit.JSONKind == '0' {
 		got = strings.TrimSpace("number " + string(misfit.JSONValue))
 	}
-	var want string
-	switch misfit.GoType.Kind() {
-	case reflect.String:
+	want := misfit.GoType.String()
+	switch kind := misfit.GoType.Kind(); {
+	case kind == reflect.String:
 		want = "a string (put the value in quotes)"
-	case reflect.Bool:
+	case kind == reflect.Bool:
 		want = "true or false"
-	case reflect.Struct, reflect.Map:
+	case kind == reflect.Struct || kind == reflect.Map:
 		want = "an object (key: value)"
-	case reflect.Slice, reflect.Array:
+	case kind == reflect.Slice || kind == reflect.Array:
 		want = "a list (- value)"
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		want = "a whole number"
-	case reflect.Float32, reflect.Float64:
+	case kind == reflect.Float32 || kind == reflect.Float64:
 		want = "a number"
-	default:
-		want = misfit.GoType.String()
+	case isNumber:
+		want = "a whole number"
 	}
 	return fmt.Errorf("got a value of type %s, want %s", got, want)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,9 +63,9 @@ func TestShippedFilesAreWhatIsRendered(t *testing.T) {
 	}, nil)
 	require.NoError(t, err)
 	for _, file := range files {
-		rendered := find[map[string]any](t, shipped, file.GetKind(), file.GetName())
-		assert.Equal(t, file.Object["spec"], (*rendered)["spec"], file.String())
-		assert.Equal(t, file.Object["data"], (*rendered)["data"], file.String())
+		rendered := named(t, shipped, file.GetKind(), file.GetName())
+		assert.Equal(t, file.Object["spec"], rendered.Object["spec"], file.String())
+		assert.Equal(t, file.Object["data"], rendered.Object["data"], file.String())
 	}
 }
 
@@ -231,15 +232,16 @@ func render(t *testing.T, kustomization string) []manifest.Object {
 // find returns the only object of the kind with the name, in its Go type.
 func find[T any](t *testing.T, objects []manifest.Object, kind, name string) *T {
 	t.Helper()
-	for _, o := range objects {
-		if o.GetKind() == kind && o.GetName() == name {
-			typed, err := manifest.Typed[T](o)
-			require.NoError(t, err)
-			return typed
-		}
-	}
-	require.Fail(t, "no such object", "%s %s", kind, name)
-	return nil
+	typed, err := manifest.Typed[T](named(t, objects, kind, name))
+	require.NoError(t, err)
+	return typed
+}
+
+func named(t *testing.T, objects []manifest.Object, kind, name string) manifest.Object {
+	t.Helper()
+	i := slices.IndexFunc(objects, func(o manifest.Object) bool { return o.GetKind() == kind && o.GetName() == name })
+	require.GreaterOrEqual(t, i, 0, "no %s %s", kind, name)
+	return objects[i]
 }
 
 // outcomes are the findings' actions and rules.

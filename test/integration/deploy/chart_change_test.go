@@ -92,7 +92,7 @@ func TestChartUpgradeUnderLoad(t *testing.T) {
 			r.must(t, "rollback", "warmpool", "1")
 
 			// A pool is added: the webhook asks Helm to come again until the kubelet has brought the configuration that has it.
-			more := strings.Replace(values, "- name: gpu\n", "- name: more\n  nodePools: [spaces-neuron]\n  placeholders: [{requests: {cpu: 1, memory: 1Gi}, replicas: 0}]\n- name: gpu\n", 1)
+			more := strings.Replace(values, "- name: gpu\n", "- name: more\n  nodeLabel: {key: example.com/pool, values: [more]}\n  placeholders: [{requests: {cpu: 1, memory: 1Gi}, replicas: 0}]\n- name: gpu\n", 1)
 			require.NotEqual(t, values, more)
 			require.NoError(t, os.WriteFile(r.values, []byte(more), 0o600))
 			time.AfterFunc(5*time.Second, func() {

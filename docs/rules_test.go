@@ -115,7 +115,7 @@ func rulePage(t *testing.T, rule *policy.Rule, notes pageNotes, sources map[stri
 	fmt.Fprintf(&text, "\n## Why\n\n%s\n\n## What is checked\n\nApplies to: %s\n\nRequires: %s\n", sentence(said["Why"]), said["Applies to"], said["Requires"])
 	fmt.Fprintf(&text, "\n## Example that fails\n\n%s%s\n\n```yaml\n%s```\n\n%s", fails.comment, fails.surroundings(), fails.text(), fails.answer())
 	fmt.Fprintf(&text, "\n## Example that passes\n\n%s\n\n%s", passes.comment, fixed(fails, passes))
-	fmt.Fprintf(&text, "\n## Fix\n\n%s\n\n## Sources\n\n", rule.Fix)
+	fmt.Fprintf(&text, "\n## Fix\n\n%s\n%s\n## Sources\n\n", rule.Fix, says(t, rule.ID))
 	for _, key := range notes.Sources {
 		fmt.Fprintf(&text, "- [%s](%s)\n", sources[key].Title, sources[key].URL)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/yaml"
@@ -36,6 +37,8 @@ type surroundings struct {
 	clusterDir string
 	kube       kubeFlags
 	manifests  manifestFlags
+	// ownData, once read, gives the data of a ConfigMap in warmpool's own namespace; nil: there is none.
+	ownData func(name string) (map[string]string, error)
 }
 
 // read gives the configuration and the facts: of the folder --cluster, or of the live cluster that --kubeconfig or
@@ -64,8 +67,22 @@ func (s *surroundings) readFolder(cmd *cobra.Command) (*config.WarmPoolConfigura
 	if err := addLastSeen(facts, objects); err != nil {
 		return nil, nil, err
 	}
+	s.ownData = func(name string) (map[string]string, error) { return ownDataIn(objects, name) }
 	cfg, err := s.configFrom(func() ([]byte, error) { return configIn(objects) })
 	return cfg, facts, err
+}
+
+func ownDataIn(objects []manifest.Object, name string) (map[string]string, error) {
+	for _, object := range objects {
+		if isOwnConfigMap(object, name) {
+			configMap, err := manifest.Typed[corev1.ConfigMap](object)
+			if err != nil {
+				return nil, err
+			}
+			return configMap.Data, nil
+		}
+	}
+	return nil, nil
 }
 
 // addLastSeen adds what the folder says of nodes that are gone.
@@ -96,6 +113,16 @@ func (s *surroundings) readLive(ctx context.Context) (*config.WarmPoolConfigurat
 		return nil, nil, err
 	}
 	facts.LastSeen = lastseen.Read(ctx, client, ownNamespace)
+	s.ownData = func(name string) (map[string]string, error) {
+		configMap, err := client.ConfigMaps(ownNamespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return configMap.Data, nil
+	}
 	cfg, err := s.configFrom(func() ([]byte, error) {
 		configMap, err := client.ConfigMaps(ownNamespace).Get(ctx, configMapName, metav1.GetOptions{})
 		if err != nil {

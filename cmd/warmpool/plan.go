@@ -16,6 +16,7 @@ import (
 )
 
 type planOptions struct {
+	surroundings
 	history    []string
 	epoch      string
 	skipBad    bool
@@ -28,13 +29,20 @@ type planOptions struct {
 	learn      string
 	output     string
 	learnFirst time.Duration // 0: two thirds
+
+	given func(flag string) bool
+	// What only a cluster knows.
+	asked            *demand.Settings
+	consolidateAfter time.Duration
+	scaler           *planScaler
+	zone             *time.Location
 }
 
 func newPlanCommand() *cobra.Command {
 	o := &planOptions{}
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Show how many placeholders a promise needs and what it costs, from a history of starts",
+		Short: "Show how many placeholders a promise needs and what it costs, from the starts so far",
 		Long: `Plan learns from a history of starts when Workspaces come, and shows for each pool how many placeholders to keep in each
 hour of the week so that the objective's share of starts finds a warm place. It replays the rest of the history, from which it
 has not learned, and compares: the best fixed number, CPA as it ships, two windows a day, and foresight of the rates (all with
@@ -44,6 +52,10 @@ A history is CSV with a header or JSON lines, with time (RFC 3339, or seconds fr
 the last two may be missing; or one number of seconds a line. Lines that begin with # are comments. Hours of the week are in
 UTC. A Workspace of which no stay is known keeps its node permanently; an empty node is taken to go at once.
 
+Without --history, plan goes by what warmpool has counted: the ConfigMap warmpool-demand of a live cluster (--kubeconfig,
+--context) or of a folder of manifests (--cluster). What the pools' size, nodes and autoscalers are comes from there too. It
+holds the starts of each hour, not each start, so that what is judged is simulated: starts at those rates, by chance.
+
 -o html is a page that needs no network and no scripts: what more or fewer hits cost under each policy, and the week. -o patch is
 the size of each pool for the WarmPoolConfiguration, in which warmpool keeps what the hour asks for by itself.
 
@@ -51,10 +63,13 @@ Exit codes: 0, it was planned; 2, bad usage or input; the message names file, li
 		Example: `  # What 95 % costs, where a node takes six and a half minutes to get warm
   warmpool plan --history starts.csv --objective 0.95 --lead-time 6m30s --node-price 5.4
 
+  # What the pools of a live cluster need, as a page
+  warmpool plan --context prod -o html >plan.html
+
   # Judged on what comes after three weeks, for a program
   warmpool plan --history - --learn 21d -o json <starts.jsonl`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { o.given = cmd.Flags().Changed; return o.run(cmd) },
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.history, "history", nil, "File with starts, or - (standard input); may be repeated")
@@ -67,6 +82,10 @@ Exit codes: 0, it was planned; 2, bad usage or input; the message names file, li
 	flags.IntVar(&o.most, "max", 0, "Most placeholders to keep (default: no bound)")
 	flags.Float64Var(&o.nodePrice, "node-price", 0, "Price of an hour of a node")
 	flags.StringVar(&o.learn, "learn", "", "How long to learn before what comes after is judged, such as 21d (default: two thirds of the history)")
+	flags.StringVar(&o.configFile, "config", "", "File with the WarmPoolConfiguration (default: the one that the cluster holds)")
+	flags.StringVar(&o.clusterDir, "cluster", "", "Folder or file of manifests that stands for the cluster")
+	o.manifests.add(flags, "Namespace of objects in files that name none (default: default)")
+	o.kube.add(flags)
 	flags.StringVarP(&o.output, "output", "o", "table", "Output format: "+strings.Join(planOutputs, ", "))
 	return cmd
 }
@@ -81,7 +100,15 @@ func (o *planOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	o.zone = time.UTC
 	h := &history{epoch: epoch, epochGiven: o.epoch != "", skipBad: o.skipBad}
+	if len(o.history) == 0 {
+		report, err := o.planCluster(cmd)
+		if err != nil {
+			return err
+		}
+		return printPlan(cmd.OutOrStdout(), o.output, report)
+	}
 	reading := newProgress("Reading")
 	err = h.readAll(o.history, cmd.InOrStdin(), reading.next)
 	reading.done()
@@ -131,8 +158,8 @@ func (o *planOptions) check() (epoch time.Time, err error) {
 	if o.learnFirst, err = parseDays(o.learn); err != nil {
 		return epoch, err
 	}
-	if len(o.history) == 0 {
-		return epoch, errors.New("--history is needed: a file with starts, or - for standard input; see warmpool plan --help for what it holds")
+	if len(o.history) > 0 && (o.kube.given() || o.clusterDir != "" || o.configFile != "") {
+		return epoch, errors.New("give --history, or a cluster, not both")
 	}
 	if err := known("output", []string{o.output}, planOutputs); err != nil {
 		return epoch, err
@@ -192,5 +219,10 @@ func (o *planOptions) settings() *demand.Settings {
 	if most == 0 {
 		most = mostPlaceholders
 	}
-	return &demand.Settings{Objective: o.objective, Min: o.least, Max: most, Places: o.places, LeadTime: o.leadTime}
+	s := demand.Settings{Objective: o.objective}
+	if o.asked != nil {
+		s = *o.asked
+	}
+	s.Min, s.Max, s.Places, s.LeadTime, s.ConsolidateAfter, s.Zone = o.least, most, o.places, o.leadTime, o.consolidateAfter, o.zone
+	return &s
 }

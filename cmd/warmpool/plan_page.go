@@ -49,7 +49,8 @@ type planPage struct {
 	ID        string
 	Promise   string
 	LeadTime  time.Duration
-	Days      string
+	Basis     string
+	Zone      string
 	Sentence  string
 	HasCost   bool
 	Rows      []planRow
@@ -83,9 +84,8 @@ var policyTitles = map[string]string{
 
 func newPlanPage(index int, plan *poolPlan, price float64) planPage {
 	p := planPage{
-		poolPlan: plan, ID: fmt.Sprintf("pool-%d", index+1), Promise: fmt.Sprintf("%g %%", rounded(100*plan.Objective, 2)),
-		LeadTime: time.Duration(plan.LeadTimeSeconds * float64(time.Second)), HasCost: price > 0,
-		Days: fmt.Sprintf("%s to %s", plan.Judged.From.Format(time.DateOnly), plan.Judged.To.Format(time.DateOnly)),
+		poolPlan: plan, ID: fmt.Sprintf("pool-%d", index+1), Promise: plan.promise(),
+		LeadTime: plan.leadTime(), HasCost: price > 0, Basis: plan.basis(), Zone: plan.zone(),
 		Week: newWeekPage(plan),
 	}
 	weeks := plan.Judged.To.Sub(plan.Judged.From).Hours() / (7 * 24)

@@ -15,12 +15,18 @@ func printPlanPatch(out io.Writer, report *planReport) error {
 		for _, hour := range pool.Hours {
 			most = max(most, hour.Replicas)
 		}
-		bound, why := max(report.least, 1, most+(most+1)/2), fmt.Sprintf("the hours need up to %d; the rest is for bursts", most)
-		if report.most > 0 {
-			bound, why = report.most, "as given"
+		bound, why := max(pool.asked.Min, 1, most+(most+1)/2), fmt.Sprintf("the hours need up to %d; the rest is for bursts", most)
+		if pool.asked.Max < mostPlaceholders {
+			bound, why = pool.asked.Max, "as given"
 		}
-		fmt.Fprintf(&text, "- name: %q\n  size:\n    mode: Recommend\n    objective: %g\n    min: %d\n    max: %d # %s\n",
-			pool.Name, pool.Objective, report.least, bound, why)
+		promise := fmt.Sprintf("objective: %g", pool.Objective)
+		if pool.Objective == 0 {
+			promise = fmt.Sprintf("cost: {waitingHour: %g, nodeHour: %g}", pool.asked.WaitingHour, pool.asked.IdleHour)
+		}
+		fmt.Fprintf(&text, "- name: %q\n  size:\n    mode: Recommend\n    %s\n    min: %d\n    max: %d # %s\n", pool.Name, promise, pool.asked.Min, bound, why)
+		if pool.zone() != "UTC" {
+			fmt.Fprintf(&text, "    timeZone: %s\n", pool.zone())
+		}
 	}
 	_, err := io.WriteString(out, text.String())
 	return err

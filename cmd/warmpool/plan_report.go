@@ -17,8 +17,7 @@ import (
 type planReport struct {
 	Pools []*poolPlan `json:"pools"`
 
-	least, most int
-	nodePrice   float64
+	nodePrice float64
 }
 
 type poolPlan struct {
@@ -27,6 +26,8 @@ type poolPlan struct {
 	Objective       float64      `json:"objective"`
 	LeadTimeSeconds float64      `json:"leadTimeSeconds"`
 	Places          int          `json:"places"`
+	TimeZone        string       `json:"timeZone,omitempty"`
+	Simulated       bool         `json:"simulated,omitempty"`
 	Hours           []hourPlan   `json:"hours"`
 	Judged          judgedPlan   `json:"judged"`
 	Policies        []policyPlan `json:"policies"`
@@ -34,6 +35,7 @@ type poolPlan struct {
 	// For the page: the starts an hour that are expected in each of Hours, and what more or fewer hits cost.
 	rates  []float64
 	curves []planCurve
+	asked  *demand.Settings
 }
 
 type hourPlan struct {
@@ -66,7 +68,7 @@ type policyPlan struct {
 const longestHistory = 5 * 366 * 24 * time.Hour
 
 func (o *planOptions) plan(h *history, next func(string)) (*planReport, error) {
-	report := &planReport{least: o.least, most: o.most, nodePrice: o.nodePrice}
+	report := &planReport{nodePrice: o.nodePrice}
 	for _, name := range slices.Sorted(maps.Keys(h.starts)) {
 		next("pool " + name)
 		pool, err := o.planPool(name, h.starts[name])
@@ -102,7 +104,7 @@ func (o *planOptions) planPool(name string, starts []capacity.Start) (*poolPlan,
 	}
 	p := &planner{
 		planOptions: o, starts: starts, from: begin.Add(learn), to: end,
-		pool: capacity.Pool{Places: o.places, Beside: o.places - 1, Lead: []time.Duration{o.leadTime}},
+		pool: capacity.Pool{Places: o.places, Beside: o.places - 1, Lead: []time.Duration{o.leadTime}, ConsolidateAfter: o.consolidateAfter},
 	}
 	first := sort.Search(len(starts), func(i int) bool { return !starts[i].At.Before(p.from) })
 	if first == 0 || first == len(starts) {
@@ -113,6 +115,7 @@ func (o *planOptions) planPool(name string, starts []capacity.Start) (*poolPlan,
 	plan := &poolPlan{
 		Name: name, Starts: len(starts), Objective: o.objective, LeadTimeSeconds: o.leadTime.Seconds(), Places: o.places,
 		Judged: judgedPlan{From: p.from, To: p.to, Starts: len(starts) - first},
+		asked:  o.settings(),
 	}
 	p.compare(plan)
 	return plan, nil
@@ -144,12 +147,7 @@ func (p *planner) learn(objective float64) *capacity.Result {
 func (p *planner) compare(plan *poolPlan) {
 	pool, settings := &demand.Pool{}, p.settings()
 	had := p.pool.Replay(p.starts, demand.Policy{Pool: pool, Settings: settings}, p.from, p.to)
-	hours, rates := pool.Hours(settings), pool.Rates(settings)
-	for i := range hours {
-		of := (i + 24) % len(hours) // from Monday on
-		plan.rates = append(plan.rates, rates[of])
-		plan.Hours = append(plan.Hours, hourPlan{time.Weekday(of / 24).String(), of % 24, hours[of]})
-	}
+	plan.setHours(pool, settings)
 	reached := had.Hits()
 	add := func(row policyPlan, r *capacity.Result) {
 		row.Hits, row.Idle, row.NodeHours = rounded(r.Hits(), 4), rounded(r.Idle, 3), rounded(r.NodeHours, 1)
@@ -160,12 +158,27 @@ func (p *planner) compare(plan *poolPlan) {
 	add(policyPlan{Name: "demand"}, had)
 	fixed := p.fewest(0, reached, func(n int) capacity.Policy { return capacity.Fixed(n) })
 	add(policyPlan{Name: "fixed", Replicas: &fixed}, p.replay(capacity.Fixed(fixed)))
-	add(policyPlan{Name: "cpa", Detail: "as it ships: nodesPerReplica 4, min 2, max 5"}, p.replay(capacity.ByNodes(func(nodes int) int { return shippedCPA.Replicas(nodes, 0) })))
+	scaler := p.scaler
+	if scaler == nil {
+		scaler = &planScaler{"as it ships: nodesPerReplica 4, min 2, max 5", func(nodes int) int { return shippedCPA.Replicas(nodes, 0) }}
+	}
+	add(policyPlan{Name: "cpa", Detail: scaler.detail}, p.replay(capacity.ByNodes(scaler.replicas)))
 	windows := p.windows(reached, fixed)
 	add(policyPlan{Name: "windows", Detail: fmt.Sprintf("%d on weekdays from %d to %d o'clock, else %d", windows.High, windows.From, windows.To, windows.Low)}, p.replay(windows))
 	add(policyPlan{Name: "clairvoyant"}, p.clairvoyant(reached))
 	if p.output == "html" {
 		plan.curves = p.curves(fixed)
+	}
+}
+
+// setHours takes over the week that a pool keeps, from Monday on.
+func (p *poolPlan) setHours(pool *demand.Pool, settings *demand.Settings) {
+	hours, rates := pool.Hours(settings), pool.Rates(settings)
+	p.Hours, p.rates = nil, nil
+	for i := range hours {
+		of := (i + 24) % len(hours)
+		p.rates = append(p.rates, rates[of])
+		p.Hours = append(p.Hours, hourPlan{time.Weekday(of / 24).String(), of % 24, hours[of]})
 	}
 }
 
@@ -191,12 +204,12 @@ func (p *planner) windows(hits float64, fixed int) capacity.Windows {
 	var counts [24]int
 	total := 0
 	for _, s := range p.starts {
-		if at := s.At.UTC(); s.At.Before(p.from) && at.Weekday() != time.Saturday && at.Weekday() != time.Sunday {
+		if at := s.At.In(p.zone); s.At.Before(p.from) && at.Weekday() != time.Saturday && at.Weekday() != time.Sunday {
 			counts[at.Hour()]++
 			total++
 		}
 	}
-	w := capacity.Windows{From: 0, To: 24, Zone: time.UTC}
+	w := capacity.Windows{From: 0, To: 24, Zone: p.zone}
 	busy := func(hour int) bool { return counts[hour]*24 >= total }
 	for w.From < 23 && !busy(w.From) {
 		w.From++

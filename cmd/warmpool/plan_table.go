@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 )
 
 // printPlanTable writes the report for people.
@@ -24,10 +23,8 @@ func printPlanTable(out io.Writer, report *planReport) error {
 }
 
 func planTable(out *strings.Builder, p *poolPlan) error {
-	fmt.Fprintf(out, "POOL %s: %d starts, objective %g %%, lead time %s, places of a node: %d\n", p.Name, p.Starts, rounded(100*p.Objective, 2),
-		time.Duration(p.LeadTimeSeconds*float64(time.Second)), p.Places)
-	fmt.Fprintf(out, "Judged on %d starts from %s to %s, which nothing was learned from. Hours and cost are of a week.\n\n",
-		p.Judged.Starts, p.Judged.From.Format(time.RFC3339), p.Judged.To.Format(time.RFC3339))
+	fmt.Fprintf(out, "POOL %s: %d starts, %s, lead time %s, places of a node: %d\n", p.Name, p.Starts, p.promise(), p.leadTime(), p.Places)
+	fmt.Fprintf(out, "%s Hours and cost are of a week.\n\n", p.basis())
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	weeks := p.Judged.To.Sub(p.Judged.From).Hours() / (7 * 24)
 	var lines strings.Builder
@@ -44,7 +41,7 @@ func planTable(out *strings.Builder, p *poolPlan) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	out.WriteString("\nPlaceholders by hour of the week, UTC:\n\n       ")
+	fmt.Fprintf(out, "\nPlaceholders by hour of the week, %s:\n\n       ", p.zone())
 	for hour := range 24 {
 		fmt.Fprintf(out, "%3d", hour)
 	}
@@ -56,12 +53,4 @@ func planTable(out *strings.Builder, p *poolPlan) error {
 	}
 	out.WriteString("\n")
 	return nil
-}
-
-// detail says what was set.
-func (p *policyPlan) detail() string {
-	if p.Replicas != nil {
-		return fmt.Sprintf("%d always", *p.Replicas)
-	}
-	return p.Detail
 }

@@ -44,7 +44,7 @@ type pool struct {
 
 // step finds the size of the pool, shows it, and writes it where it is to.
 func (p *pool) step(ctx context.Context, c *Controller, e *policy.Evaluator, sizes *sizing.PoolSizes, of *placement.Pool, have *placeholders, now time.Time) {
-	p.settings.LeadTime, p.settings.Places, p.settings.ConsolidateAfter = usualLead, e.Places(of), consolidateAfter(of)
+	p.settings.LeadTime, p.settings.Places, p.settings.ConsolidateAfter = usualLead, e.Places(of), ConsolidateAfter(of)
 	held := p.last.reason == heldByLimit || p.last.reason == heldByPending
 	for _, lead := range p.leads.observe(e, have, held, now, c.clock) {
 		p.demand.Warmed(lead)
@@ -180,8 +180,8 @@ func (p *pool) complain(c *Controller, what string, err error) {
 	p.faults[what] = text
 }
 
-// consolidateAfter is how long Karpenter keeps an empty node of the pool.
-func consolidateAfter(of *placement.Pool) time.Duration {
+// ConsolidateAfter is how long Karpenter keeps an empty node of the pool.
+func ConsolidateAfter(of *placement.Pool) time.Duration {
 	longest := time.Duration(0)
 	for _, np := range of.NodePools {
 		if after, err := time.ParseDuration(np.Disruption.ConsolidateAfter); err == nil {

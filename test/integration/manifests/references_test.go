@@ -290,6 +290,16 @@ func (all objects) autoscalers(t *testing.T) {
 		exists[*appsv1.Deployment](t, all, d.Namespace, target, d.Name)
 		scaled[target] = true
 	}
+	for _, role := range of[*rbacv1.Role](all) { // of warmpool, by demand
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Resources, "deployments/scale") && role.Name == "warmpool-demand" {
+				for _, target := range rule.ResourceNames {
+					exists[*appsv1.Deployment](t, all, role.Namespace, target, role.Name)
+					scaled[target] = true
+				}
+			}
+		}
+	}
 	for _, d := range of[*appsv1.Deployment](all) {
 		if d.Labels["warmpool.sh/pool"] != "" {
 			assert.Equal(t, scaled[d.Name], d.Spec.Replicas == nil, "%s: either the autoscaler has a say about replicas, or the manifest", d.Name)

@@ -128,6 +128,12 @@ func (d *deriving) most() int {
 // scale says how many placeholders there are: as now, else by CPA with bounds from the NodePools' limits.
 func (d *deriving) scale(placeholders []Placeholder, there []*appsv1.Deployment, scalings []policy.Scaling) {
 	path := d.path + ".placeholders[0]"
+	if d.pool.Size != nil && d.pool.Size.Mode == config.Apply {
+		for i := range placeholders {
+			placeholders[i].Replicas = nil // warmpool sets them
+		}
+		return
+	}
 	most := d.most()
 	switch {
 	case len(scalings) == 1 && len(placeholders) == 1 && scalings[0].Linear != nil:

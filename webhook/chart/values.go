@@ -69,7 +69,8 @@ type Pool struct {
 	Placeholders []Placeholder `json:"placeholders,omitempty"`
 }
 
-// Placeholder is a Deployment of placeholders, or one in each of several zones. Exactly one of replicas and scaling is set.
+// Placeholder is a Deployment of placeholders, or one in each of several zones. One of replicas and scaling is set, and
+// none where the pool has a size with mode Apply.
 type Placeholder struct {
 	// Name of the Deployment. Default spaces-placeholder-POOL. With zones, -ZONE is added.
 	Name string `json:"name,omitempty"`

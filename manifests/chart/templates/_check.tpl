@@ -43,8 +43,12 @@
 {{- if and $p.scaling (hasKey $p "replicas") -}}
 {{- fail (printf "%s.replicas: CPA sets the number, by scaling; keep one of replicas and scaling" .at) -}}
 {{- end -}}
-{{- if not (or $p.scaling (hasKey $p "replicas") (hasKey .pool "size")) -}}
-{{- fail (printf "%s.replicas: say how many placeholders there are, by replicas or by scaling" .at) -}}
+{{- $byDemand := eq (dig "size" "mode" "" .pool) "Apply" -}}
+{{- if and $byDemand (or $p.scaling (hasKey $p "replicas")) -}}
+{{- fail (printf "%s: warmpool sets the number, by the pool's size; keep one of size with mode Apply, scaling and replicas" .at) -}}
+{{- end -}}
+{{- if not (or $p.scaling (hasKey $p "replicas") $byDemand) -}}
+{{- fail (printf "%s.replicas: say how many placeholders there are, by replicas or by scaling, or have warmpool find it by the pool's size with mode Apply" .at) -}}
 {{- end -}}
 {{- with $p.scaling -}}
 {{- if and .ladder (or .nodesPerReplica .coresPerReplica .min .max) -}}

@@ -90,6 +90,7 @@
 {{- $one := dict "name" $name "type" (trimPrefix "spaces-placeholder-" $name) "pool" $pool.name "nodes" $terms "nodeLabels" $labels
       "karpenter" (eq ($pool.autoscaler | default "Karpenter") "Karpenter") "images" ($p.images | default list) "requests" $requests
       "tolerations" (include "warmpool.tolerations" $pool | fromJsonArray) -}}
+{{- if eq (dig "size" "mode" "" $pool) "Apply" -}}{{- $_ := set $one "byDemand" true -}}{{- end -}}
 {{- if hasKey $p "replicas" -}}{{- $_ := set $one "replicas" $p.replicas -}}{{- end -}}
 {{- with $p.scaling -}}{{- $_ := set $one "scaling" (include "warmpool.scaling" . | fromJson) -}}{{- end -}}
 {{- $all = append $all $one -}}

@@ -95,6 +95,9 @@ func Templates(manifests string) (map[string]string, error) {
 	if err := c.pools(); err != nil {
 		return nil, err
 	}
+	if err := c.demandRights(manifests); err != nil {
+		return nil, err
+	}
 	texts := map[string]string{}
 	for name, text := range c.files {
 		texts[name+".yaml"] = header + text.String()

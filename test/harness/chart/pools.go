@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -132,24 +133,46 @@ func (c *generator) scaler(o *unstructured.Unstructured) error {
 
 // scalingRights are CPA's, over the placeholders that it scales.
 func (c *generator) scalingRights() error {
-	lines := ""
+	var objects []*unstructured.Unstructured
 	for _, name := range []string{"ServiceAccount " + placeholders, "ClusterRole ", "ClusterRoleBinding ", "Role " + placeholders, "RoleBinding " + placeholders} {
 		found := c.built.find(embedded, name+"/spaces-cpa")
 		if found == nil {
 			return fmt.Errorf("%s/spaces-cpa is not in %s any more", name, embedded)
 		}
-		object := found.DeepCopy()
-		if strings.HasPrefix(name, "Role ") {
-			rules, _, err := unstructured.NestedSlice(object.Object, "rules")
-			if err != nil {
-				return err
-			}
-			for i, names := range []string{
-				`{{ range $i, $p := $scaled }}{{ if $i }}, {{ end }}{{ $p.name }}{{ end }}`,
-				`{{ range $i, $p := $scaled }}{{ if $i }}, {{ end }}spaces-overprovision-cpa-config-{{ $p.type }}{{ end }}`,
-			} {
-				rule, _ := rules[i].(map[string]any)
-				rule["resourceNames"] = c.put(mark{text: "[" + names + "]"})
+		objects = append(objects, found.DeepCopy())
+	}
+	return c.rights("scaling", ".scaling", objects)
+}
+
+// demandRights are warmpool's own, over the placeholders whose number it sets.
+func (c *generator) demandRights(manifests string) error {
+	all, err := withComponent(manifests, "demand")
+	if err != nil {
+		return err
+	}
+	return c.rights("demand", ".byDemand", slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool { return o.GetName() != "warmpool-demand" }))
+}
+
+// rights writes objects that are there where some placeholder has the field; the names of placeholders in them are those of all
+// that have it.
+func (c *generator) rights(file, field string, objects []*unstructured.Unstructured) error {
+	lines := ""
+	for _, object := range objects {
+		if rules, ok, err := unstructured.NestedSlice(object.Object, "rules"); err != nil {
+			return err
+		} else if ok {
+			for _, one := range rules {
+				rule, _ := one.(map[string]any)
+				names, _ := rule["resourceNames"].([]any)
+				if len(names) == 0 {
+					continue
+				}
+				prefix, _ := strings.CutSuffix(fmt.Sprint(names[len(names)-1]), model)
+				name := prefix + "{{ $p.type }}"
+				if prefix == "spaces-placeholder-" {
+					name = "{{ $p.name }}"
+				}
+				rule["resourceNames"] = c.put(mark{text: "[{{ range $i, $p := $these }}{{ if $i }}, {{ end }}" + name + "{{ end }}]"})
 			}
 			if err := unstructured.SetNestedSlice(object.Object, rules, "rules"); err != nil {
 				return err
@@ -162,7 +185,7 @@ func (c *generator) scalingRights() error {
 		}
 		lines += "---\n" + text
 	}
-	c.write("scaling", "{{- $scaled := list }}\n{{- range include \"warmpool.placeholders\" . | fromJsonArray }}\n{{- if .scaling }}\n{{- $scaled = append $scaled . }}\n{{- end }}\n{{- end }}\n"+
-		inCase("$scaled", lines))
+	c.write(file, "{{- $these := list }}\n{{- range include \"warmpool.placeholders\" . | fromJsonArray }}\n{{- if "+field+" }}\n{{- $these = append $these . }}\n{{- end }}\n{{- end }}\n"+
+		inCase("$these", lines))
 	return nil
 }

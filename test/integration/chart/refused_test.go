@@ -30,6 +30,7 @@ func TestRefused(t *testing.T) {
 		"no nodes":           {pool("autoscaler: None", usual), "pools[0].nodePools: name at least one Karpenter NodePool"},
 		"two numbers":        {pool("nodePools: [a]", usual+", scaling: {nodesPerReplica: 4, min: 2, max: 5}"), "pools[0].placeholders[0].replicas: CPA sets the number"},
 		"no number":          {pool("nodePools: [a]", "requests: {cpu: 2}"), "pools[0].placeholders[0].replicas: say how many placeholders there are"},
+		"demand and CPA":     {pool("nodePools: [a], size: {mode: Apply, max: 5}", usual), "pools[0].placeholders[0]: warmpool sets the number, by the pool's size"},
 		"min above max":      {pool("nodePools: [a]", "requests: {cpu: 2}, scaling: {nodesPerReplica: 4, min: 6, max: 5}"), "pools[0].placeholders[0].scaling.min: 6 is more than max, 5"},
 		"no ratio":           {pool("nodePools: [a]", "requests: {cpu: 2}, scaling: {min: 2, max: 5}"), "pools[0].placeholders[0].scaling.nodesPerReplica: CPA needs a ratio"},
 		"ladder and ratio":   {pool("nodePools: [a]", "requests: {cpu: 2}, scaling: {min: 2, ladder: {nodesToReplicas: [[1, 2]]}}"), "pools[0].placeholders[0].scaling.ladder: CPA goes by"},

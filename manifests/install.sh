@@ -124,7 +124,7 @@ undeploy() {
 	remove_class || failed=1
 	for namespace in $(k get namespaces -l "$ours" -o jsonpath='{.items[*].metadata.name}'); do
 		# What warmpool itself has written, and cert-manager, which keeps its Secrets.
-		remove -n "$namespace" lease/warmpool configmap/warmpool-last-seen configmap/warmpool-placement configmap/warmpool-placement-trial secret/warmpool-ca \
+		remove -n "$namespace" lease/warmpool configmap/warmpool-last-seen configmap/warmpool-demand configmap/warmpool-placement configmap/warmpool-placement-trial secret/warmpool-ca \
 			secret/warmpool-webhook-ca secret/warmpool-webhook-tls || failed=1
 		if keeps "$namespace"; then
 			continue

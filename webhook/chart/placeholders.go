@@ -87,6 +87,16 @@ func taintText(taint corev1.Taint) string {
 	return taint.Key + "=" + taint.Value + ":" + string(taint.Effect)
 }
 
+// stays reports whether a taint keeps pods off a node for as long as the node is there: others come and go with its state.
+func stays(taint corev1.Taint) bool {
+	for _, prefix := range []string{"node.kubernetes.io/", "karpenter.sh/", "node.cloudprovider.kubernetes.io/"} {
+		if strings.HasPrefix(taint.Key, prefix) {
+			return false
+		}
+	}
+	return taint.Effect != corev1.TaintEffectPreferNoSchedule
+}
+
 // nodeTaints adds the taints that all nodes of the pool have and that nothing declares.
 func (p *Proposal) nodeTaints(pool *config.Pool, facts *cluster.Snapshot, path string) []string {
 	key, values := pool.Label()
@@ -105,8 +115,7 @@ func (p *Proposal) nodeTaints(pool *config.Pool, facts *cluster.Snapshot, path s
 		}
 		nodes++
 		for _, taint := range node.Spec.Taints {
-			passing := strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key, "karpenter.sh/") || strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/")
-			if taint.Effect != corev1.TaintEffectPreferNoSchedule && !declared[taint.Key] && !passing {
+			if stays(taint) && !declared[taint.Key] {
 				counts[fmt.Sprintf("%s=%s:%s", taint.Key, taint.Value, taint.Effect)]++
 			}
 		}
@@ -143,16 +152,7 @@ func (d *deriving) there() []*appsv1.Deployment {
 // takeOver writes a placeholder that is there as a value, and says what changes of it.
 func (d *deriving) takeOver(deployment *appsv1.Deployment, path string) Placeholder {
 	spec := &deployment.Spec.Template.Spec
-	p := Placeholder{Requests: corev1.ResourceList{}, Replicas: deployment.Spec.Replicas, Images: d.images(path)}
-	for i := range spec.Containers {
-		for _, list := range []corev1.ResourceList{spec.Containers[i].Resources.Requests, extended(spec.Containers[i].Resources.Limits)} {
-			for name, quantity := range list {
-				if sum, ok := p.Requests[name]; !ok || sum.Cmp(quantity) < 0 {
-					p.Requests[name] = quantity
-				}
-			}
-		}
-	}
+	p := Placeholder{Requests: requestsOf(spec), Replicas: deployment.Spec.Replicas, Images: d.images(path)}
 	if len(d.pool.Accelerators) > 0 && len(extended(p.Requests)) == 0 {
 		p.Requests[d.device()] = resource.MustParse("1")
 		d.remark(path+".requests", "changes: it holds no accelerator now, so that a Workspace would find no free one")
@@ -179,6 +179,21 @@ func (d *deriving) takeOver(deployment *appsv1.Deployment, path string) Placehol
 		d.remark(path, "changes: its selector, which cannot be changed: kubectl -n %s delete deployment %s, before helm install", deployment.Namespace, deployment.Name)
 	}
 	return p
+}
+
+// requestsOf are the largest requests of the containers; of devices, limits are requests.
+func requestsOf(spec *corev1.PodSpec) corev1.ResourceList {
+	found := corev1.ResourceList{}
+	for i := range spec.Containers {
+		for _, list := range []corev1.ResourceList{spec.Containers[i].Resources.Requests, extended(spec.Containers[i].Resources.Limits)} {
+			for name, quantity := range list {
+				if sum, ok := found[name]; !ok || sum.Cmp(quantity) < 0 {
+					found[name] = quantity
+				}
+			}
+		}
+	}
+	return found
 }
 
 func extended(list corev1.ResourceList) corev1.ResourceList {

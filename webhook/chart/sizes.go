@@ -144,15 +144,20 @@ func (d *deriving) scale(placeholders []Placeholder, there []*appsv1.Deployment,
 			d.remark(path, "%sCPA %s scales it now, and what it goes by is not written here (%s)", Decide, s.Name, orElse(s.Problem, "a ladder, or several placeholders"))
 		}
 	}
-	if len(there) > 0 {
-		for i := range placeholders {
-			if *placeholders[i].Replicas == 1 {
-				d.remark(fmt.Sprintf("%s.placeholders[%d].replicas", d.path, i), "%swith one, nothing is warm while it is refilled; 2 or more is better", Decide)
-			}
-		}
+	if len(there) == 0 {
+		d.propose(&placeholders[0], most)
 		return
 	}
-	p := &placeholders[0]
+	for i := range placeholders {
+		if *placeholders[i].Replicas == 1 {
+			d.remark(fmt.Sprintf("%s.placeholders[%d].replicas", d.path, i), "%swith one, nothing is warm while it is refilled; 2 or more is better", Decide)
+		}
+	}
+}
+
+// propose says how many there are of a placeholder that is new; most is how many nodes the limits allow, 0 where they do not say.
+func (d *deriving) propose(p *Placeholder, most int) {
+	path := d.path + ".placeholders[0]"
 	switch {
 	case len(d.pool.NodePools) == 0:
 		nodes := 0

@@ -53,39 +53,41 @@ func order(node *yaml.Node, first ...string) {
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
-		switch key.Value {
-		case "pools":
-			for _, pool := range value.Content {
-				order(pool, "name", "nodePools", "nodeLabel", "accelerators", "taints", "nodeTaints", "templates", "sizing")
-			}
-		case "placeholders":
-			for _, placeholder := range value.Content {
-				if placeholder.Kind == yaml.MappingNode {
-					order(placeholder, "name", "zones", "images", "requests", "replicas", "scaling")
-				}
-			}
-			if value.Kind == yaml.MappingNode {
-				value.Style = yaml.FlowStyle
-			}
-		case "exemptions":
-			for _, exemption := range value.Content {
-				exemption.Style = yaml.FlowStyle
-			}
-		default:
-			for _, element := range value.Content {
-				order(element, "namespace", "name")
-			}
-			order(value, "mode", "nodesPerReplica", "min", "max", "cpu", "memory")
-			value.Style = yaml.FlowStyle
-			if value.Kind == yaml.ScalarNode {
-				value.Style = 0
-			}
-		}
+		orderField(key.Value, value)
 		if !slices.Contains(first, key.Value) {
 			rest = append(rest, key, value)
 		}
 	}
 	node.Content = append(ordered, rest...)
+}
+
+// orderField orders what a field holds.
+func orderField(name string, value *yaml.Node) {
+	switch name {
+	case "pools":
+		for _, pool := range value.Content {
+			order(pool, "name", "nodePools", "nodeLabel", "accelerators", "taints", "nodeTaints", "templates", "sizing")
+		}
+	case "placeholders":
+		for _, placeholder := range value.Content {
+			order(placeholder, "name", "zones", "images", "requests", "replicas", "scaling")
+		}
+		if value.Kind == yaml.MappingNode {
+			value.Style = yaml.FlowStyle
+		}
+	case "exemptions":
+		for _, exemption := range value.Content {
+			exemption.Style = yaml.FlowStyle
+		}
+	default:
+		for _, element := range value.Content {
+			order(element, "namespace", "name")
+		}
+		order(value, "mode", "nodesPerReplica", "min", "max", "cpu", "memory")
+		if value.Kind != yaml.ScalarNode {
+			value.Style = yaml.FlowStyle
+		}
+	}
 }
 
 // rehome gives remarks on fields that are left out to what holds them.
@@ -120,6 +122,7 @@ func walk(node *yaml.Node, path string, f func(path string, node *yaml.Node)) {
 			f(at, element)
 			walk(element, at, f)
 		}
+	default: // has no fields
 	}
 }
 
@@ -135,7 +138,7 @@ func (p *Proposal) commentOn(path string) string {
 func comment(text string) string {
 	var lines []string
 	line := "#"
-	for _, word := range strings.Fields(strings.ToValidUTF8(text, "?")) {
+	for word := range strings.FieldsSeq(strings.ToValidUTF8(text, "?")) {
 		if len(line)+1+len(word) > width && line != "#" && line != "#  " {
 			lines, line = append(lines, line), "#  "
 		}

@@ -91,8 +91,7 @@ func plain(misfit *json.SemanticError) error {
 	if misfit.GoType == nil {
 		return misfit.Err
 	}
-	isNumber := reflect.Int <= misfit.GoType.Kind() && misfit.GoType.Kind() <= reflect.Float64
-	if misfit.Err != nil && !isNumber { // of a type that reads itself, such as a quantity
+	if misfit.Err != nil && !isNumber(misfit.GoType.Kind()) { // of a type that reads itself, such as a quantity
 		return misfit.Err
 	}
 	got, named := kindsOfJSON[misfit.JSONKind]
@@ -102,20 +101,27 @@ func plain(misfit *json.SemanticError) error {
 	if misfit.JSONKind == '0' {
 		got = strings.TrimSpace("number " + string(misfit.JSONValue))
 	}
-	want := misfit.GoType.String()
-	switch kind := misfit.GoType.Kind(); {
-	case kind == reflect.String:
-		want = "a string (put the value in quotes)"
-	case kind == reflect.Bool:
-		want = "true or false"
-	case kind == reflect.Struct || kind == reflect.Map:
-		want = "an object (key: value)"
-	case kind == reflect.Slice || kind == reflect.Array:
-		want = "a list (- value)"
-	case kind == reflect.Float32 || kind == reflect.Float64:
-		want = "a number"
-	case isNumber:
-		want = "a whole number"
-	}
-	return fmt.Errorf("got a value of type %s, want %s", got, want)
+	return fmt.Errorf("got a value of type %s, want %s", got, wanted(misfit.GoType))
 }
+
+// wanted says of what type a value is to be.
+func wanted(of reflect.Type) string {
+	switch kind := of.Kind(); {
+	case kind == reflect.String:
+		return "a string (put the value in quotes)"
+	case kind == reflect.Bool:
+		return "true or false"
+	case kind == reflect.Struct || kind == reflect.Map:
+		return "an object (key: value)"
+	case kind == reflect.Slice || kind == reflect.Array:
+		return "a list (- value)"
+	case kind == reflect.Float32 || kind == reflect.Float64:
+		return "a number"
+	case isNumber(kind):
+		return "a whole number"
+	default:
+		return of.String()
+	}
+}
+
+func isNumber(kind reflect.Kind) bool { return reflect.Int <= kind && kind <= reflect.Float64 }

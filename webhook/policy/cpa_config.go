@@ -38,7 +38,7 @@ func judgeFlags(s scaler) {
 	}
 	if s.Works == "" {
 		add("namespace", "CPA does not start without a namespace: neither --namespace nor the variable MY_POD_NAMESPACE is set",
-			"Add --namespace="+s.Ref.Namespace+" to CPA's arguments.")
+			"Add --namespace="+s.Namespace+" to CPA's arguments.")
 	}
 	if text, given := s.Flags["poll-period-seconds"]; given && !strings.Contains(text, "$(") {
 		if seconds, err := strconv.ParseInt(text, 0, 64); err != nil || seconds < 1 {

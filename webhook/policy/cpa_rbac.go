@@ -19,7 +19,7 @@ func judgeRights(a *Audit, s scaler) {
 	if s.Works == "" || strings.Contains(s.Works, "$(") {
 		return // cpa-config or cpa-target speak
 	}
-	path, account := templateSpecPath.Child("serviceAccountName"), s.Ref.Namespace+"/"+s.Account()
+	path, account := templateSpecPath.Child("serviceAccountName"), s.Namespace+"/"+s.Account()
 	missing, later, unknown := s.Missing(a.facts)
 	if unknown != "" && len(missing)+len(later) > 0 {
 		s.notVerified(path, "rights of ServiceAccount %s: %s", account, unknown)

@@ -44,7 +44,7 @@ func judgeInstalled(a *Audit, of string, facts kind, webhooks []webhook) {
 		return
 	}
 	path := field.NewPath("webhooks")
-	installed := slices.ContainsFunc(webhooks, func(w webhook) bool { return w.Kind == of && w.Ref.Name != PodsConfiguration })
+	installed := slices.ContainsFunc(webhooks, func(w webhook) bool { return w.Kind == of && w.Name != PodsConfiguration })
 	for _, name := range []string{PlaceholdersConfiguration, PodsConfiguration} {
 		if reason := facts.Malformed(name); reason != "" {
 			a.about(of, "", name, "").notVerified(path, "%s", reason)

@@ -4,6 +4,7 @@
 package chart
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,24 +79,7 @@ func Templates(manifests string) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	for value, component := range map[string]string{"monitoring": "monitoring", "networkPolicy": "networkpolicy"} {
-		objects, err := withComponent(manifests, component)
-		if err != nil {
-			return nil, err
-		}
-		for _, object := range objects {
-			if c.built.find(embedded, key(object)) != nil {
-				continue
-			}
-			if err := c.add(component, object, "$.Values."+value); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if err := c.pools(); err != nil {
-		return nil, err
-	}
-	if err := c.demandRights(manifests); err != nil {
+	if err := errors.Join(c.components(manifests), c.pools(), c.demandRights(manifests)); err != nil {
 		return nil, err
 	}
 	texts := map[string]string{}
@@ -103,6 +87,25 @@ func Templates(manifests string) (map[string]string, error) {
 		texts[name+".yaml"] = header + text.String()
 	}
 	return texts, nil
+}
+
+// components adds what values bring in.
+func (c *generator) components(manifests string) error {
+	for value, component := range map[string]string{"monitoring": "monitoring", "networkPolicy": "networkpolicy"} {
+		objects, err := withComponent(manifests, component)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			if c.built.find(embedded, key(object)) != nil {
+				continue
+			}
+			if err := c.add(component, object, "$.Values."+value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 const header = "{{- /* Written by make docs from manifests/base and what is beside it: edit there. */ -}}\n"

@@ -156,7 +156,7 @@ func (c *generator) demandRights(manifests string) error {
 // rights writes objects that are there where some placeholder has the field; the names of placeholders in them are those of all
 // that have it.
 func (c *generator) rights(file, field string, objects []*unstructured.Unstructured) error {
-	lines := ""
+	var lines strings.Builder
 	for _, object := range objects {
 		if rules, ok, err := unstructured.NestedSlice(object.Object, "rules"); err != nil {
 			return err
@@ -183,9 +183,9 @@ func (c *generator) rights(file, field string, objects []*unstructured.Unstructu
 		if err != nil {
 			return err
 		}
-		lines += "---\n" + text
+		lines.WriteString("---\n" + text)
 	}
 	c.write(file, "{{- $these := list }}\n{{- range include \"warmpool.placeholders\" . | fromJsonArray }}\n{{- if "+field+" }}\n{{- $these = append $these . }}\n{{- end }}\n{{- end }}\n"+
-		inCase("$these", lines))
+		inCase("$these", lines.String()))
 	return nil
 }

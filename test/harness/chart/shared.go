@@ -75,7 +75,8 @@ func (c *generator) annotations(o *unstructured.Unstructured) error {
 	}
 	renamed := with.DeepCopy()
 	c.rename(renamed)
-	lines, err := c.text(map[string]any{"annotations": renamed.Object["metadata"].(map[string]any)["annotations"]}) //nolint:forcetypeassert // metadata is always one
+	metadata, _ := renamed.Object["metadata"].(map[string]any)
+	lines, err := c.text(map[string]any{"annotations": metadata["annotations"]})
 	if err != nil {
 		return err
 	}

@@ -196,6 +196,9 @@ func orElse(text, other string) string {
 	return text
 }
 
+// mostForOne is how many placeholders one other node may call for, as rule cpa-runaway has it.
+const mostForOne = 10
+
 // keep takes over the parameters of the CPA that scales the placeholder now, but for those that cannot work.
 func (d *deriving) keep(p *Placeholder, s policy.Scaling, most int) {
 	path := d.path + ".placeholders[0].scaling"
@@ -214,8 +217,10 @@ func (d *deriving) keep(p *Placeholder, s policy.Scaling, most int) {
 	for _, shape := range d.sizes.Shapes {
 		cores = max(cores, sizing.Cores(shape.Offers[corev1.ResourceCPU].Allocatable))
 	}
-	if runsAway := p.Scaling.CoresPerReplica > 0 && cores > 0 && p.Scaling.CoresPerReplica <= cores; runsAway && p.Scaling.NodesPerReplica > 1 {
-		d.remark(path, "changes: coresPerReplica %g is not above the %g cores of a node, so that each placeholder calls for the next: left out", p.Scaling.CoresPerReplica, cores)
+	unbounded := *s.Linear
+	unbounded.Min, unbounded.Max = 0, 0
+	if forOne, runaway := unbounded.FixedPoint(1, cores); p.Scaling.NodesPerReplica > 1 && p.Scaling.CoresPerReplica > 0 && cores > 0 && (runaway || forOne > mostForOne) {
+		d.remark(path, "changes: coresPerReplica %g is hardly above the %g cores of a node, so that each placeholder calls for the next: left out", p.Scaling.CoresPerReplica, cores)
 		p.Scaling.CoresPerReplica = 0
 	}
 	if p.Scaling.Max == 0 {

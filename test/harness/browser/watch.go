@@ -84,6 +84,10 @@ func tabOrder(ctx context.Context) ([]checked, error) {
 	const most = 1000
 	var wrong []checked
 	reached := map[string]bool{}
+	skips, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("document.getElementById('findings') !== null"))
+	if err != nil {
+		return nil, err
+	}
 	for i := range most {
 		if err := chromedp.Do(ctx, chromedp.KeyEvent(kb.Tab)); err != nil {
 			return nil, err
@@ -95,7 +99,7 @@ func tabOrder(ctx context.Context) ([]checked, error) {
 		if at.End {
 			break
 		}
-		if i == 0 && at.ID != "#findings" {
+		if i == 0 && skips && at.ID != "#findings" {
 			wrong = append(wrong, checked{"keyboard", "the first stop is " + at.ID + ", not the link to the findings"})
 		}
 		if !at.Visible {

@@ -37,8 +37,9 @@ func findPlaceholders(e *policy.Evaluator, now time.Time, clock func(time.Time) 
 		if d.Namespace != e.Config().Placeholders.Namespace || d.DeletionTimestamp != nil || !e.IsPlaceholder(d) {
 			continue
 		}
-		if p := found[e.Placeholder(d, d.Namespace).PoolName()]; p != nil {
-			poolOf[d.Name] = e.Placeholder(d, d.Namespace).PoolName()
+		name := e.Placeholder(d, d.Namespace).PoolName()
+		if p := found[name]; p != nil {
+			poolOf[d.Name] = name
 			p.deployments = append(p.deployments, d)
 			p.replicas += replicasOf(d)
 		}

@@ -133,7 +133,7 @@ func (p *pool) apply(ctx context.Context, c *Controller, e *policy.Evaluator, s 
 	default:
 		p.complain(c, "scale", err)
 	}
-	if p.wrote != before {
+	if err == nil && p.wrote != before {
 		c.log.V(1).Info("pool resized", "pool", p.name, "namespace", s.deployments[i].Namespace, "name", s.deployments[i].Name, "replicas", replicas)
 		p.tellResize(c, s, d, "PoolResized", "has")
 	}
@@ -157,10 +157,10 @@ func (p *pool) write(ctx context.Context, c *Controller, s *situation, of *appsv
 	if replicasOf(&d) == replicas { // what was written has not come by the watch yet
 		return "", nil
 	}
+	p.wrote = time.Now() // a write that fails may have been taken all the same
 	if err := c.scale(ctx, &d, replicas); err != nil {
 		return "", err
 	}
-	p.wrote = time.Now()
 	resizes.WithLabelValues(p.name).Inc()
 	return "", nil
 }

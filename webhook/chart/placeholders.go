@@ -176,7 +176,7 @@ func (d *deriving) takeOver(deployment *appsv1.Deployment, path string) Placehol
 	}
 	want := map[string]string{"app": "spaces-placeholder", "type": strings.TrimPrefix(deployment.Name, Prefix)}
 	if deployment.Spec.Selector == nil || fmt.Sprint(deployment.Spec.Selector.MatchLabels) != fmt.Sprint(want) || len(deployment.Spec.Selector.MatchExpressions) > 0 {
-		d.remark(path, "changes: its selector, which cannot be changed: kubectl -n %s delete deployment %s, before helm install", deployment.Namespace, deployment.Name)
+		d.remark(path, "changes: its selector, which cannot be changed. Before helm install:\n"+deleteDeployment, deployment.Namespace, deployment.Name)
 	}
 	return p
 }

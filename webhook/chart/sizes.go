@@ -211,7 +211,7 @@ func (d *deriving) keep(p *Placeholder, s policy.Scaling, most int) {
 	name := orElse(p.Name, Prefix+d.pool.Name)
 	if own := d.cfg.Placeholders.Namespace + "/spaces-overprovisioning-cpa-" + strings.TrimPrefix(name, Prefix); s.Name != own {
 		namespace, old, _ := strings.Cut(s.Name, "/")
-		d.remark(path, "changes: the chart's CPA is %s. Before helm install: kubectl -n %s delete deployment %s", own, namespace, old)
+		d.remark(path, "changes: the chart's CPA is %s. Before helm install:\n"+deleteDeployment, own, namespace, old)
 	}
 	cores := 0.0
 	for _, shape := range d.sizes.Shapes {

@@ -134,15 +134,24 @@ func (p *Proposal) commentOn(path string) string {
 	return strings.Join(lines, "\n")
 }
 
-// comment breaks a text into lines of a comment. What the text quotes of a cluster cannot end one.
+// deleteDeployment is a command of its own line, to be copied.
+const deleteDeployment = "kubectl -n %s delete deployment %s"
+
+// comment breaks a text into lines of a comment; one that follows a line break is a command and stays whole. What the text quotes
+// of a cluster cannot end a comment.
 func comment(text string) string {
+	said, command, _ := strings.Cut(strings.ToValidUTF8(text, "?"), "\n")
 	var lines []string
 	line := "#"
-	for word := range strings.FieldsSeq(strings.ToValidUTF8(text, "?")) {
+	for word := range strings.FieldsSeq(said) {
 		if len(line)+1+len(word) > width && line != "#" && line != "#  " {
 			lines, line = append(lines, line), "#  "
 		}
 		line += " " + word
 	}
-	return strings.Join(append(lines, line), "\n")
+	lines = append(lines, line)
+	if words := strings.Fields(command); len(words) > 0 {
+		lines = append(lines, "#   "+strings.Join(words, " "))
+	}
+	return strings.Join(lines, "\n")
 }

@@ -115,6 +115,10 @@ func TestWorseIsDenied(t *testing.T) {
 
 	worse := d.DeepCopy()
 	worse.Spec.Template.Spec.PriorityClassName = "test-higher"
+	eventually(t, "the class is known", func() bool {
+		_, err = u.AppsV1().Deployments(d.Namespace).Update(t.Context(), worse, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil
+	})
 	_, err = u.AppsV1().Deployments(d.Namespace).Update(t.Context(), worse, metav1.UpdateOptions{})
 	denied(t, err, cause{"spec.template.spec.priorityClassName", "test-higher has value 10"})
 }

@@ -130,6 +130,7 @@ func (r *Reader) Start(ctx context.Context) error {
 	var discovering sync.WaitGroup
 	discovering.Go(func() { r.discover(ctx) })
 	defer discovering.Wait()
+	var before time.Duration
 	for {
 		select {
 		case <-ctx.Done():
@@ -138,11 +139,13 @@ func (r *Reader) Start(ctx context.Context) error {
 		}
 		start := time.Now()
 		r.rebuild()
+		took := time.Since(start)
 		select { // gather what comes in bursts
 		case <-ctx.Done():
 			return nil
-		case <-time.After(r.pause(time.Since(start))):
+		case <-time.After(r.pause(min(took, before))): // one that had to wait for a processor says nothing
 		}
+		before = took
 	}
 }
 

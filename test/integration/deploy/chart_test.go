@@ -174,7 +174,7 @@ func (r *release) versions(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, object := range r.rendered(t) {
-		args := []string{"get", strings.ToLower(object.GetKind()) + "/" + object.GetName(), "-o", "jsonpath={.metadata.uid} {.metadata.generation}"}
+		args := []string{"get", strings.ToLower(object.GetKind()) + "/" + object.GetName(), "-o", "jsonpath={.metadata.uid} {.spec}"}
 		if object.GetNamespace() != "" {
 			args = append(args, "-n", object.GetNamespace())
 		}

@@ -76,7 +76,7 @@ func metricsExist(t *testing.T, cp *controlplane.ControlPlane, root, binary stri
 			missing = append(missing, known.lacks(q)...)
 		}
 		return len(missing) == 0
-	}, limit, time.Second, "named by alerts or dashboard, and nowhere told: %s", &missing)
+	}, 2*limit, time.Second, "named by alerts or dashboard, and nowhere told: %s", &missing)
 }
 
 func queriesOf(t *testing.T, root, manifests string) []query {
@@ -121,7 +121,14 @@ func provoke(t *testing.T, cp *controlplane.ControlPlane, root, binary string) *
 	require.ErrorContains(t, send(), "placeholder-anti-affinity")
 	configuration, err := os.ReadFile(warmpool.ConfigFile)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(warmpool.ConfigFile, append([]byte("mistake: true\n"), configuration...), 0o600))
+	sized := bytes.Replace(configuration, []byte("  sizing:\n"), []byte("  size: {mode: Recommend}\n  sizing:\n"), 1)
+	require.NotEqual(t, configuration, sized)
+	require.NoError(t, os.WriteFile(warmpool.ConfigFile, sized, 0o600))
+	require.Eventually(t, func() bool {
+		applied, _, err := install.Metric(t.Context(), warmpool.MetricsURL, "warmpool_config_reloads_total", `result="applied"`)
+		return err == nil && applied > 1
+	}, limit, time.Second)
+	require.NoError(t, os.WriteFile(warmpool.ConfigFile, append([]byte("mistake: true\n"), sized...), 0o600))
 	return warmpool
 }
 

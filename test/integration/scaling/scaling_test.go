@@ -19,7 +19,6 @@ import (
 
 	"warmpool.sh/test/harness/await"
 	"warmpool.sh/test/harness/install"
-	"warmpool.sh/webhook/controller/scaling"
 	"warmpool.sh/webhook/demand"
 )
 
@@ -30,11 +29,6 @@ func TestPoolsAreSized(t *testing.T) {
 
 	t.Run("applied and recommended", func(t *testing.T) {
 		c.has(t, cpu, 3)
-		var managers []string
-		for _, entry := range c.deployment(t, cpu).ManagedFields {
-			managers = append(managers, entry.Manager)
-		}
-		assert.Contains(t, managers, scaling.FieldManager)
 		c.tells(t, cpu, "PoolResized", "pool cpu has 3 placeholders, not 1")
 		c.tells(t, gpu, "PoolSizeRecommended", "pool gpu should have 2 placeholders, not 1")
 		c.metric(t, "warmpool_pool_size_wanted", `pool="gpu"`, 2)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/distribution/reference"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -209,7 +208,7 @@ func extended(list corev1.ResourceList) corev1.ResourceList {
 // exempt has the rule of moving tags leave a placeholder alone: which image is meant is not to be guessed.
 func (d *deriving) exempt(name string, images []string, path string) {
 	for _, image := range images {
-		if !moves(image) {
+		if _, moves := policy.MutableTag(image); !moves {
 			continue
 		}
 		d.remark(path+".images", "%sthe tag of %s moves: nodes pull other images at other times. Name one that stays, and take the exemption out", Decide, image)
@@ -218,20 +217,6 @@ func (d *deriving) exempt(name string, images []string, path string) {
 		})
 		return
 	}
-}
-
-// moves tells that an image's tag can come to mean another image, as rule placeholder-image-tag has it.
-func moves(image string) bool {
-	named, err := reference.ParseNormalizedNamed(image)
-	if err != nil {
-		return false
-	}
-	tag := "latest"
-	if tagged, ok := named.(reference.Tagged); ok {
-		tag = tagged.Tag()
-	}
-	_, pinned := named.(reference.Digested)
-	return !pinned && (tag == "latest" || strings.HasPrefix(tag, "latest-"))
 }
 
 // images are those of the pool's templates, as Workspaces will ask for them.

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"warmpool.sh/webhook/config"
+	"warmpool.sh/webhook/phrase"
 	"warmpool.sh/webhook/policy"
 	"warmpool.sh/webhook/sizing"
 )
@@ -141,7 +143,7 @@ func (d *deriving) scale(placeholders []Placeholder, there []*appsv1.Deployment,
 		return
 	case len(scalings) > 0:
 		for _, s := range scalings {
-			d.remark(path, "%sCPA %s scales it now, and what it goes by is not written here (%s)", Decide, s.Name, orElse(s.Problem, "a ladder, or several placeholders"))
+			d.remark(path, "%sCPA %s scales it now, and what it goes by is not written here (%s)", Decide, s.Name, cmp.Or(s.Problem, "a ladder, or several placeholders"))
 		}
 	}
 	if len(there) == 0 {
@@ -168,36 +170,19 @@ func (d *deriving) propose(p *Placeholder, most int) {
 		d.remark(path+".replicas", "%sof the %d nodes that there are", Decide, nodes)
 	case most > 0 && most < 4:
 		p.Replicas = new(int32(min(most, 2)))
-		d.remark(path+".replicas", "a fixed number: the limits of %s allow %s", strings.Join(d.pool.NodePools, ", "), nodesInWords(most))
+		d.remark(path+".replicas", "a fixed number: the limits of %s allow %s", strings.Join(d.pool.NodePools, ", "), phrase.Count(most, "node"))
 	default:
 		ratio := sizing.Ratios(d.inUse(), 0)[1]
 		p.Scaling = &Scaling{NodesPerReplica: ratio.NodesPerReplica, Min: ratio.Min, Max: max(ratio.Max, 4)}
 		d.remark(path+".scaling", "%s", ratio.Why)
 		if most > 0 {
 			p.Scaling.Max = min(p.Scaling.Max, most/2)
-			d.remark(path+".scaling", "max: half of %s at most, which the limits of %s allow", nodesInWords(most), strings.Join(d.pool.NodePools, ", "))
+			d.remark(path+".scaling", "max: half of %s at most, which the limits of %s allow", phrase.Count(most, "node"), strings.Join(d.pool.NodePools, ", "))
 		} else {
 			d.remark(path+".scaling", "%smax: %s has no limit that bounds its nodes", Decide, strings.Join(d.pool.NodePools, ", "))
 		}
 	}
 }
-
-func nodesInWords(n int) string {
-	if n == 1 {
-		return "1 node"
-	}
-	return fmt.Sprintf("%d nodes", n)
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
-}
-
-// mostForOne is how many placeholders one other node may call for, as rule cpa-runaway has it.
-const mostForOne = 10
 
 // keep takes over the parameters of the CPA that scales the placeholder now, but for those that cannot work.
 func (d *deriving) keep(p *Placeholder, s policy.Scaling, most int) {
@@ -208,7 +193,7 @@ func (d *deriving) keep(p *Placeholder, s policy.Scaling, most int) {
 		p.Scaling.PreventSinglePointFailure = new(false)
 	}
 	d.remark(path, "as CPA %s has it", s.Name)
-	name := orElse(p.Name, Prefix+d.pool.Name)
+	name := cmp.Or(p.Name, Prefix+d.pool.Name)
 	if own := d.cfg.Placeholders.Namespace + "/spaces-overprovisioning-cpa-" + strings.TrimPrefix(name, Prefix); s.Name != own {
 		namespace, old, _ := strings.Cut(s.Name, "/")
 		d.remark(path, "changes: the chart's CPA is %s. Before helm install:\n"+deleteDeployment, own, namespace, old)
@@ -219,7 +204,7 @@ func (d *deriving) keep(p *Placeholder, s policy.Scaling, most int) {
 	}
 	unbounded := *s.Linear
 	unbounded.Min, unbounded.Max = 0, 0
-	if forOne, runaway := unbounded.FixedPoint(1, cores); p.Scaling.NodesPerReplica > 1 && p.Scaling.CoresPerReplica > 0 && cores > 0 && (runaway || forOne > mostForOne) {
+	if forOne, runaway := unbounded.FixedPoint(1, cores); p.Scaling.NodesPerReplica > 1 && p.Scaling.CoresPerReplica > 0 && cores > 0 && (runaway || forOne > policy.MostForOne) {
 		d.remark(path, "changes: coresPerReplica %g is hardly above the %g cores of a node, so that each placeholder calls for the next: left out", p.Scaling.CoresPerReplica, cores)
 		p.Scaling.CoresPerReplica = 0
 	}

@@ -26,8 +26,8 @@ var cpaRunaway = &Rule{
 	audit:    func(a *Audit) { a.eachCPA(judgeRunaway) },
 }
 
-// mostForOne is how many warm nodes one other node may call for before a ratio is as good as none.
-const mostForOne = 10
+// MostForOne is how many warm nodes one other node may call for before a ratio is as good as none.
+const MostForOne = 10
 
 func judgeRunaway(a *Audit, s scaler) {
 	selector, err := labels.Parse(s.Flags["nodelabels"])
@@ -69,7 +69,7 @@ func judgeLinear(s scaler, others int, cores float64, shape, unknown string) {
 			l.Max, ratio, trigger(s, cores), phrase.Count(others, "other node"), settled)
 	case l.CoresPerReplica > 0 && cores == 0:
 		s.params().notVerified(s.Path, "coresPerReplica: %s", unknown)
-	case forOne > mostForOne:
+	case forOne > MostForOne:
 		s.wrong("%s calls for %d warm nodes for one other node; beside %s the count settles at %d", ratio, forOne, phrase.Count(others, "other node"), settled).
 			milder(SeverityWarning)
 	}

@@ -96,8 +96,8 @@ func pullPolicy(c *corev1.Container) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// mutableTag is the tag of an image reference, and whether it can move: latest, latest-… or none, without a digest.
-func mutableTag(image string) (tag string, mutable bool) {
+// MutableTag is the tag of an image reference, and whether it can move: latest, latest-… or none, without a digest.
+func MutableTag(image string) (tag string, mutable bool) {
 	tag, digested := tagOf(image)
 	return tag, !digested && (tag == "latest" || strings.HasPrefix(tag, "latest-"))
 }

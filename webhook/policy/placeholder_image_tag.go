@@ -15,7 +15,7 @@ var placeholderImageTag = &Rule{
 	Severity: SeverityWarning,
 	check: func(o *Object) {
 		for _, c := range append(o.pullers(), o.carriers()...) {
-			if tag, mutable := mutableTag(c.image); mutable {
+			if tag, mutable := MutableTag(c.image); mutable {
 				o.invalid(c.path, c.image, "%s has tag %s, which can move: warm nodes may hold an older image", c.name, tag).withKey(c.name)
 			}
 		}

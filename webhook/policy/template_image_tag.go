@@ -22,7 +22,7 @@ var templateImageTag = &Rule{
 			image := prepull.Resolve(template.DefaultImage, &a.config.Workspaces)
 			if image.Problem != "" {
 				about.notVerified(path, "%.100q %s", template.DefaultImage, image.Problem)
-			} else if tag, mutable := mutableTag(image.Image); mutable {
+			} else if tag, mutable := MutableTag(image.Image); mutable {
 				about.invalid(path, template.DefaultImage, "tag %s of %s can move: warm nodes may hold an older image than the one a Workspace gets", tag, image.Image)
 			}
 		})

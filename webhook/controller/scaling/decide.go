@@ -3,6 +3,8 @@ package scaling
 import (
 	"fmt"
 	"time"
+
+	"warmpool.sh/webhook/policy"
 )
 
 // Reasons for which a pool does not have the size that its demand asks for, as metrics and Events name them.
@@ -112,8 +114,8 @@ func share(size, deployments int) []int {
 // next is the Deployment to scale now, and to what: the one that is farthest from its part. changes is false where none is.
 func next(p *placeholders, size int) (index, replicas int, changes bool) {
 	for i, part := range share(size, len(p.deployments)) {
-		have := replicasOf(p.deployments[i])
-		if have != part && (!changes || distance(have, part) > distance(replicasOf(p.deployments[index]), replicas)) {
+		have := int(policy.ReplicasOf(p.deployments[i]))
+		if have != part && (!changes || distance(have, part) > distance(int(policy.ReplicasOf(p.deployments[index])), replicas)) {
 			index, replicas, changes = i, part, true
 		}
 	}

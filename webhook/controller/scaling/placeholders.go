@@ -41,7 +41,7 @@ func findPlaceholders(e *policy.Evaluator, now time.Time, clock func(time.Time) 
 		if p := found[name]; p != nil {
 			poolOf[d.Name] = name
 			p.deployments = append(p.deployments, d)
-			p.replicas += replicasOf(d)
+			p.replicas += int(policy.ReplicasOf(d))
 		}
 	}
 	for _, pod := range e.Facts().PlaceholderPods.All() {
@@ -50,13 +50,6 @@ func findPlaceholders(e *policy.Evaluator, now time.Time, clock func(time.Time) 
 		}
 	}
 	return found
-}
-
-func replicasOf(d *appsv1.Deployment) int {
-	if d.Spec.Replicas == nil {
-		return 1
-	}
-	return int(*d.Spec.Replicas)
 }
 
 func (p *placeholders) add(pod *corev1.Pod, node *corev1.Node, now time.Time, clock func(time.Time) time.Time) {

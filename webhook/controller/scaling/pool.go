@@ -154,7 +154,7 @@ func (p *pool) write(ctx context.Context, c *Controller, s *situation, of *appsv
 		p.leftAlone, p.whyAlone = until, why
 		return why, nil
 	}
-	if replicasOf(&d) == replicas { // what was written has not come by the watch yet
+	if int(policy.ReplicasOf(&d)) == replicas { // what was written has not come by the watch yet
 		return "", nil
 	}
 	p.wrote = time.Now() // a write that fails may have been taken all the same

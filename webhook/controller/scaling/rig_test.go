@@ -149,11 +149,11 @@ func (r *rig) controllers() {
 	for _, name := range slices.Sorted(maps.Keys(r.deployments)) {
 		own := slices.DeleteFunc(slices.Sorted(maps.Keys(r.pods)), func(key string) bool { return policy.DeploymentOf(r.pods[key]) != name })
 		slices.SortStableFunc(own, func(a, b string) int { return rank(r.pods[a]) - rank(r.pods[b]) })
-		for n := len(own) - replicasOf(r.deployments[name]); n > 0; n-- {
+		for n := len(own) - int(policy.ReplicasOf(r.deployments[name])); n > 0; n-- {
 			r.remove(own[0])
 			own = own[1:]
 		}
-		for n := len(own); n < replicasOf(r.deployments[name]); n++ {
+		for n := len(own); n < int(policy.ReplicasOf(r.deployments[name])); n++ {
 			r.made++
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "overprovisioning", Name: fmt.Sprintf("%s-%04d", name, r.made), UID: types.UID(fmt.Sprint(r.made)), CreationTimestamp: metav1.Now(),
@@ -271,7 +271,7 @@ func (r *rig) Has(node string) (has, known bool) { return r.taken[node] != "", t
 // replicas are those of all placeholders.
 func (r *rig) replicas() (sum int) {
 	for _, d := range r.deployments {
-		sum += replicasOf(d)
+		sum += int(policy.ReplicasOf(d))
 	}
 	return sum
 }

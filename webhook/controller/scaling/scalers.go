@@ -23,7 +23,7 @@ const truce = time.Hour
 func cpaOf(e *policy.Evaluator, p *placeholders) string {
 	for _, scaler := range e.Facts().Deployments.All() {
 		cpa := cluster.CPAOf(scaler)
-		if cpa == nil || scaler.DeletionTimestamp != nil || replicasOf(scaler) == 0 {
+		if cpa == nil || scaler.DeletionTimestamp != nil || int(policy.ReplicasOf(scaler)) == 0 {
 			continue
 		}
 		for _, target := range cpa.Targets() {
@@ -102,13 +102,13 @@ func rival(d *appsv1.Deployment, now time.Time, clock func(time.Time) time.Time)
 	if o.manager == "" || o.ours || o.at.Sub(made) < time.Minute {
 		return time.Time{}, ""
 	}
-	if replicasOf(d) == 0 {
+	if int(policy.ReplicasOf(d)) == 0 {
 		return now.Add(truce), fmt.Sprintf("%s has set the replicas of %s to 0, which pauses it; they are set again once they are another number", o.manager, d.Name)
 	}
 	until = clock(o.at).Add(truce)
 	if !now.Before(until) || clock(o.at).After(now.Add(truce)) {
 		return time.Time{}, ""
 	}
-	return until, fmt.Sprintf("%s has set the replicas of %s to %d at %s; they are left alone until %s", o.manager, d.Name, replicasOf(d),
+	return until, fmt.Sprintf("%s has set the replicas of %s to %d at %s; they are left alone until %s", o.manager, d.Name, int(policy.ReplicasOf(d)),
 		o.at.UTC().Format("15:04"), until.UTC().Format("15:04 MST"))
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"warmpool.sh/webhook/policy"
 )
 
 var one = []string{"a"}
@@ -60,7 +62,7 @@ func TestRecommend(t *testing.T) {
 func TestSeveralPlaceholders(t *testing.T) {
 	inBubble(t, "{mode: Apply, min: 8, max: 9}", []string{"zone-a", "zone-b", "zone-c"}, func(r *rig) {
 		r.pass(5 * time.Minute)
-		assert.Equal(t, []int{3, 3, 2}, []int{replicasOf(r.deployments["zone-a"]), replicasOf(r.deployments["zone-b"]), replicasOf(r.deployments["zone-c"])})
+		assert.Equal(t, []int{3, 3, 2}, []int{int(policy.ReplicasOf(r.deployments["zone-a"])), int(policy.ReplicasOf(r.deployments["zone-b"])), int(policy.ReplicasOf(r.deployments["zone-c"]))})
 		assert.Len(t, r.scales, 3)
 		r.spaced()
 	})
